@@ -43,6 +43,7 @@ NAMES = [
     "train_run",
     "verdicts",
     "watch",
+    "write_pairs",
     "write_report",
 ]
 PACKAGED = {

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from paribus.cli.run import run as run
     from paribus.cli.show import show as show
     from paribus.cli.tasks import tasks as tasks
+    from paribus.cli.tasks import write_pairs as write_pairs
     from paribus.cli.terminal.task_evaluation import evaluate_tasks as evaluate_tasks
     from paribus.cli.train import train_run as train_run
     from paribus.cli.watch import watch as watch
@@ -78,6 +79,7 @@ else:
         "train_run": "paribus.cli.train",
         "verdicts": "paribus.cli.rows",
         "watch": "paribus.cli.watch",
+        "write_pairs": "paribus.cli.tasks",
         "write_report": "paribus.cli.report",
     }
     _PACKAGED = {  # verb → its function

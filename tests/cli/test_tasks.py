@@ -119,3 +119,42 @@ def test_what_makes_no_sense_together_is_refused(
     refused = ask("evaluate", "first", *words)
     assert refused.status == 2
     assert message in refused.err
+
+
+def test_items_are_written_as_pairs_to_train_on(ask, here: Path) -> None:
+    words = ("tasks", "capitals.toml", "--split", "test", "--pairs", "pairs.jsonl")
+    written = ask(*words)
+    assert (written.status, written.out) == (0, "3 pairs in pairs.jsonl\n"), written.err
+    lines = [json.loads(line) for line in (here / "pairs.jsonl").read_text().splitlines()]
+    assert lines[2] == {
+        "source": "The capital of Peru is",
+        "target": " Lima",
+        "task": "capitals",
+    }
+    refused = ask(*words)
+    assert refused.status == 2
+    assert "pairs.jsonl exists; choose another file, or overwrite it with --force" in refused.err
+    answer = ask(*words, "--force", "--json", "--set", "n_items=1")
+    assert json.loads(answer.out) == {"n_pairs": 1, "file": "pairs.jsonl"}
+    changes = {"train": "capitals.jsonl"}
+    assert pb.write_pairs("capitals.toml", "more.jsonl", changes=changes) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("capitals.toml", "--pairs", "p.jsonl"), "has no train split; name the train file as its"),
+        (("capitals.toml", "--pairs", "p.jsonl", "--split", "dev"), "split is 'dev'; use one of"),
+        (("capitals.toml", "--pairs", "p.jsonl", "--show", "t5"), "--show is given beside --pairs"),
+        (("capitals.toml", "--split", "test"), "--split is given without --pairs"),
+        (("capitals.toml", "--force"), "--force is given without --pairs"),
+        (("--pairs", "p.jsonl"), "--pairs is given without a task; name one"),
+    ],
+)
+def test_pairs_that_cannot_be_written_are_refused(
+    ask, here: Path, words: tuple[str, ...], message: str
+) -> None:
+    refused = ask("tasks", *words)
+    assert refused.status == 2
+    assert message in refused.err
+    assert not (here / "p.jsonl").exists()

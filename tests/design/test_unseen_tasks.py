@@ -124,6 +124,40 @@ def test_a_packed_file_in_common_is_refused(tmp_path: Path):
             require(task, {"kind": "pairs", "paths": str(tmp_path / name)})
 
 
+def write_marked(path: Path, name: str) -> Table:
+    """A source of pairs that are marked as from a task."""
+    lines = [json.dumps({"source": f"s{n}", "target": "t", "task": name}) for n in range(9)]
+    path.write_text("\n".join(lines))
+    return {"kind": "pairs", "paths": str(path)}
+
+
+def test_pairs_that_are_marked_as_from_the_task_are_refused(tmp_path: Path):
+    test = tmp_path / "test.tsv"
+    test.write_text("sentence\tlabel\ngood\t1\n")
+    marked = write_marked(tmp_path / "pairs.jsonl", "sst2")
+    message = (
+        r"others.0.unseen is true, but stages.1.corpus.sources.0 \(pairs\) in causal, prefix trains"
+        r" on the task 'sst2': .*pairs.jsonl line 1 says that its pair is from 'sst2'; train on"
+    )
+    with pytest.raises(SpecError, match=message):
+        require(f"sst2:{test}", marked)
+    with pytest.raises(SpecError, match=r"the task 'moods': .* its pair is from 'sst2'"):
+        require({"reader": "sst2", "name": "moods", "paths": str(test)}, marked)
+    task = {**CHOICES, "paths": str(write_rows(tmp_path / "own" / "items.jsonl"))}
+    with pytest.raises(SpecError, match=r"the task 'mine': .* its pair is from 'mine'"):
+        require(task, write_marked(tmp_path / "pairs.jsonl", "mine"))
+    require(f"sst2:{test}", write_marked(tmp_path / "pairs.jsonl", "trec"))
+
+
+def test_tasks_of_one_format_are_told_apart_by_their_names(tmp_path: Path):
+    test = tmp_path / "test.json"
+    test.write_text("[]")
+    task = {"reader": "instruction-choices", "paths": str(test)}
+    require({**task, "name": "arc-easy"}, write_marked(tmp_path / "pairs.jsonl", "openbookqa"))
+    with pytest.raises(SpecError, match=r"a format that many tasks have \(give different"):
+        require(task, write_marked(tmp_path / "pairs.jsonl", "instruction-choices"))
+
+
 def test_files_of_sources_and_targets_are_compared_each(tmp_path: Path):
     for name in ("a.en", "a.de"):
         (tmp_path / name).write_text(f"text,source,target\n{name},x,y\n")

@@ -61,6 +61,30 @@ def test_a_design_names_a_built_in_task_and_changes_its_fields():
     assert measure.scores == ACCURACY
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_task_that_is_set_as_a_whole_takes_the_place_of_the_one_there(depth: int):
+    names = ["primary", "measure", "task"]
+    value: Any = {"kind": "choices", "reader": "mmlu", "paths": "mine.csv"}
+    for name in reversed(names[depth:]):
+        value = {name: value}
+    changes = {".".join(names[:depth]): value, "primary.measure.task.n_items": 7}
+    old = {"kind": "task", "task": "recall-choices", "unseen": True}
+    design = load_design(design_table(primary={"measure": old, "margin": 3.0}), changes=changes)
+    measure = yardstick_of(design)
+    assert (measure.task.name, measure.task.language) == ("mmlu", None)
+    assert (measure.task.paths, measure.task.n_items) == (("mine.csv",), 7)
+    assert measure.unseen
+    assert design.primary.margin == 3.0
+
+
+def test_a_task_that_is_set_by_its_name_takes_the_place_of_the_one_there():
+    changes = {"primary.measure.task": "ag-news:mine.tsv", "primary.measure.task.n_items": 7}
+    task = yardstick_of(load_design(with_task("recall-choices"), changes=changes)).task
+    assert (task.name, task.kind, task.n_items) == ("ag-news", "labels", 7)
+    kept = {"primary.measure.protocol": {"kind": "few-shot"}, "primary.margin": 2.0}
+    assert yardstick_of(load_design(with_task("copy"), changes=kept)).task.name == "copy"
+
+
 def test_a_yardstick_is_read_again_as_it_was_written_down():
     few = {"kind": "few-shot", "n_demonstrations": 2}
     measure = {"kind": "task", "task": "copy", "protocol": few, "split": "valid"}

@@ -3,10 +3,16 @@
 Without a name, the built-in tasks and the readers of files are listed. A task is a TOML file, the
 name of a built-in one, or READER:PATH, such as blimp:data/blimp. --show names architectures or
 runs: the first item is laid out before each of them, with special tokens written ‹so›.
+
+--pairs writes the items of a split to a file of pairs instead, which a stage can be tuned on
+(source kind "pairs"): the question as it is asked, and its right answer. A task whose only file is
+the one to train on has it as its test split: paribus tasks sst2:train.tsv --split test --pairs
+sst2.jsonl.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.table import Table
@@ -17,15 +23,16 @@ from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption
 from paribus.cli.terminal.task_evaluation import named_subject
 from paribus.cli.terminal.task_example import architecture_arm, require_item, task_example
 from paribus.corpus import TokenisedCorpus
-from paribus.corpus.tasks import ChoiceItem
+from paribus.corpus.tasks import ChoiceItem, task_pairs, write_task_pairs
 from paribus.errors import RecordError, SpecError
 from paribus.evaluate.tasks import TaskArm
 from paribus.evaluate.tasks.protocols import AskedItem
 from paribus.evaluate.tasks.run import task_items
-from paribus.report.numbers import DASH
+from paribus.report.numbers import DASH, format_plural
 from paribus.spec import presets
 from paribus.spec.task_loading import built_in_tasks, load_task
 from paribus.spec.task_readers import READERS
+from paribus.spec.tasks import TaskSplit
 from paribus.workspace import Workspace
 
 
@@ -33,6 +40,26 @@ def tasks() -> dict[str, dict[str, str]]:
     """Every built-in task and every reader, each with what it is."""
     readers = {name: entry.about for name, entry in READERS.items() if entry.suffixes}
     return {"built in": built_in_tasks(), "readers": readers}
+
+
+def write_pairs(
+    task: str | Path | Mapping[str, Any],
+    path: str | Path,
+    split: str = "train",
+    *,
+    changes: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Write the items of a task's split as pairs to train on; how many they are.
+
+    A line is `{"source": …, "target": …, "task": …}`, with the texts that scoring has.
+    """
+    splits: dict[str, TaskSplit] = {one: one for one in get_args(TaskSplit)}
+    if split not in splits:
+        raise SpecError(f"split is {split!r}; use one of {', '.join(splits)}")
+    pairs = task_pairs(load_task(task, changes), splits[split])
+    write_task_pairs(Path(path), pairs, overwrite)
+    return len(pairs)
 
 
 def command(
@@ -58,10 +85,32 @@ def command(
             "--set", metavar="PATH=VALUE", help="Set a field of the task. May be repeated."
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.jsonl", help="Write the items of a split as pairs to train on."),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPLIT", help="The split for --pairs: train (the default), valid, test."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the file of --pairs if it exists.")
+    ] = False,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
     json: JsonOption = False,
 ) -> None:
+    if pairs is not None:
+        _require_pair_options({"--show": show is not None, "--item": item is not None}, "beside")
+        if name is None:
+            raise SpecError("--pairs is given without a task; name one")
+        changes = parse_settings(settings)
+        n_pairs = write_pairs(name, pairs, split or "train", changes=changes, overwrite=force)
+        _print_pairs_written(n_pairs, pairs, json)
+        return
+    _require_pair_options({"--split": split is not None, "--force": force}, "without")
     if name is None:
         _print_list(json)
         return
@@ -96,6 +145,20 @@ def command(
             str(example.n_rows),
         )
     page.print(table)
+
+
+def _require_pair_options(given: Mapping[str, bool], what: str) -> None:
+    """SpecError names the first option that is given and has no use."""
+    for option, is_given in given.items():
+        if is_given:
+            raise SpecError(f"{option} is given {what} --pairs; leave it out")
+
+
+def _print_pairs_written(n_pairs: int, path: Path, json: bool) -> None:
+    if json:
+        print_json({"n_pairs": n_pairs, "file": str(path)})
+    else:
+        console().print(f"{format_plural(n_pairs, 'pair')} in {path}", soft_wrap=True)
 
 
 def _print_list(json: bool) -> None:

@@ -1,8 +1,9 @@
 """Tasks that no arm may have been trained on: what is asked of a model after it was tuned must be
 new to it.
 
-Only stages after pretraining are looked at. A copy that was written anew, row by row, is not found
-here; the overlap with the training text tells it.
+Only stages after pretraining are looked at. Pairs that `paribus tasks --pairs` wrote say which task
+they are from. Another copy that was written anew, row by row, is not found here; the overlap with
+the training text tells it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from dataclasses import dataclass
 from paribus.corpus.documents import SourceNotes
 from paribus.corpus.file_contents import content_digests
 from paribus.corpus.sources import source_members
-from paribus.corpus.tasks import task_members
+from paribus.corpus.tasks import marked_tasks, task_members, trained_task_name
 from paribus.design.arms import Arm
 from paribus.errors import SpecError
-from paribus.spec.corpus import FileSource, Source
+from paribus.spec.corpus import FileSource, PairFiles, Source
 from paribus.spec.design import Design
 from paribus.spec.languages import Language, common_phrasings
 from paribus.spec.stage_kinds import FIRST_KIND
+from paribus.spec.task_readers import READERS
 from paribus.spec.tasks import Task
 from paribus.spec.yardstick import TaskYardstick
 from paribus.watcher import Watcher
@@ -55,9 +57,13 @@ def require_unseen_tasks(design: Design, arms: Sequence[Arm]) -> None:
         if isinstance(tuned.source, FileSource) and any(task_files.values()):
             members = source_members(tuned.source, SourceNotes(), Watcher())
             source_files = content_digests(members)
+        marks: dict[str, str] = {}
+        if isinstance(tuned.source, PairFiles):
+            marks = marked_tasks(tuned.source)
         for where, task in tasks.items():
             reason = _common_text(task, tuned.source)
             reason = reason or _common_file(task_files[where], source_files)
+            reason = reason or _common_mark(task, marks)
             if reason is not None:
                 problems.append(
                     f"{where}.unseen is true, but {tuned.where} ({tuned.source.kind}) in"
@@ -105,4 +111,16 @@ def _common_file(task_files: dict[str, str], source_files: dict[str, str]) -> st
     for digest, place in task_files.items():
         if digest in source_files:
             return f"{source_files[digest]} holds what {place} of the task does"
+    return None
+
+
+def _common_mark(task: Task, marks: dict[str, str]) -> str | None:
+    """Where a line of pairs says that it is from the task; None where none does."""
+    for name in (task.name, trained_task_name(task)):
+        if name not in marks:
+            continue
+        reason = f"{marks[name]} says that its pair is from {name!r}"
+        if name == task.reader and READERS[name].has_many_tasks:
+            reason += ", a format that many tasks have (give different ones names of their own)"
+        return reason
     return None

@@ -29,7 +29,7 @@ from paribus.spec.places import place_design
 from paribus.spec.reading import describe_faults, read_table
 from paribus.spec.spelling import word_advice
 from paribus.spec.stages import indexed_stages
-from paribus.spec.task_loading import open_tasks
+from paribus.spec.task_loading import make_room_for_task, open_tasks
 from paribus.spec.unknown_keys import unknown_keys
 
 DESIGN_KEYS = (*Design.model_fields, "scales")
@@ -56,6 +56,7 @@ def load_design(
     table = open_tasks(_index_stages(with_base(table, folder)))
     table = open_tasks(_apply_scale(table, scale, folder))
     for path in in_setting_order(changes or {}):
+        make_room_for_task(table, path, (changes or {})[path])
         set_at_path(table, path, (changes or {})[path])
         table = open_tasks(_index_stages(with_base(table, Path())))
     try:

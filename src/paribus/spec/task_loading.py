@@ -163,3 +163,23 @@ def _open_task(yardstick: Any, where: str) -> Any:
     except SpecError as fault:
         raise SpecError([f"{where}.{problem}" for problem in fault.problems]) from None
     return {**yardstick, "kind": yardstick.get("kind", "task"), "task": table}
+
+
+def make_room_for_task(design: dict[str, Any], path: str, value: Any) -> None:
+    """Take the primary's task out of a design where setting a value at a path gives it another: a
+    task that is set as a table is not merged with the one there.
+    """
+    names, place = path.split("."), ["primary", "measure", "task"]
+    if names != place[: len(names)]:
+        return
+    for name in place[len(names) :]:
+        if not isinstance(value, Mapping):
+            return
+        value = value.get(name)
+    primary = design.get("primary")
+    if not isinstance(value, Mapping) or not isinstance(primary, Mapping):
+        return
+    measure = primary.get("measure")
+    if isinstance(measure, Mapping):
+        rest = {key: inner for key, inner in measure.items() if key != "task"}
+        design["primary"] = {**primary, "measure": rest}

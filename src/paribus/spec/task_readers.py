@@ -11,12 +11,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ReaderEntry:
-    """A format: what it is, the endings of its files, the columns of a row, the task by default."""
+    """A format: what it is, the endings of its files, the columns of a row, the task by default,
+    and whether several tasks are published in it.
+    """
 
     about: str
     suffixes: tuple[str, ...]  # () where items come from the text of a run
     columns: tuple[str, ...]
     task: Mapping[str, Any] = field(default_factory=dict)
+    has_many_tasks: bool = False  # tasks of this format are told apart by their names
 
 
 def _choices(**fields: Any) -> dict[str, Any]:
@@ -72,12 +75,14 @@ READERS: dict[str, ReaderEntry] = {
         suffixes=(".json", ".jsonl"),
         columns=_INSTRUCTION_COLUMNS,
         task=_choices(context="Question: {question}\nAnswer:", id="{id}"),
+        has_many_tasks=True,
     ),
     "arc": ReaderEntry(
         about="ARC as published: a question, options with labels, the label of the right one.",
         suffixes=(".jsonl",),
         columns=_INSTRUCTION_COLUMNS,
         task=_choices(context="Question: {question}\nAnswer:", id="{id}"),
+        has_many_tasks=True,
     ),
     "winogrande": ReaderEntry(
         about=(
@@ -115,6 +120,7 @@ READERS: dict[str, ReaderEntry] = {
             second="{second}",
             context="{text}\nQuestion: {second} True or False?\nAnswer:",
         ),
+        has_many_tasks=True,
     ),
     "ag-news": ReaderEntry(
         about="The topic of a news item.",
@@ -151,6 +157,7 @@ READERS: dict[str, ReaderEntry] = {
             "stop": ("\n",),
             "id": "{id}",
         },
+        has_many_tasks=True,
     ),
     "e2e": ReaderEntry(
         about="Sentences about restaurants from slots and values.",
@@ -192,12 +199,14 @@ READERS: dict[str, ReaderEntry] = {
             "id": "{id}",
             "document": "{title}",
         },
+        has_many_tasks=True,
     ),
     "conll": ReaderEntry(
         about="CoNLL's columns: a word per line, its tag in the last column, a blank line between.",
         suffixes=(".conll", ".txt", ".bio", ".tsv"),
         columns=("words", "tags"),
         task={"kind": "tags"},
+        has_many_tasks=True,
     ),
     "function-summary": ReaderEntry(
         about=(

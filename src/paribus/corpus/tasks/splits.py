@@ -47,6 +47,17 @@ def task_rows(
     return _file_split(task, split)
 
 
+def has_split(task: Task, split: TaskSplit) -> bool:
+    """Whether a task has a split: files of its own, or a share of those that are asked. One without
+    files has every split.
+    """
+    if split == "test" or task.paths is None:
+        return True
+    if split == "train":
+        return task.train is not None or task.train_share > 0
+    return task.valid is not None or task.valid_share > 0
+
+
 def _file_split(task: Task, split: TaskSplit) -> Iterator[TaskRow]:
     assert task.paths is not None
     files = {"train": task.train, "valid": task.valid, "test": None}[split]
@@ -54,7 +65,7 @@ def _file_split(task: Task, split: TaskSplit) -> Iterator[TaskRow]:
         yield from _read_files(task, files)
         return
     shares = {"train": task.train_share, "valid": task.valid_share}
-    if split != "test" and not shares[split]:
+    if not has_split(task, split):
         raise SpecError(
             f"task {task.name} has no {split} split; give files as {split} = …, or a share such as"
             f" {split}_share = 0.5"
