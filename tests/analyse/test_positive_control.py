@@ -82,6 +82,11 @@ def test_a_control_without_enough_seeds_or_without_noise_does_not_work() -> None
         False,
         "it loses the same in every seed, so the seed does not reach its runs",
     )
+    equal = judge_control("blind", "arm", dict.fromkeys(range(5), 0.0), 5, resolution=0.5)
+    assert (equal.works, equal.reason) == (
+        False,
+        "it scores exactly what the baseline does in every seed",
+    )
 
 
 def test_the_control_is_outside_the_family_and_stands_in_every_table(tmp_path: Path) -> None:

@@ -114,6 +114,8 @@ def judge_control(
     is_constant = float(own.sd) <= _ROUNDING * abs(effect)
     if is_constant and resolution and effect:
         error = resolution / sqrt(n)
+    elif is_constant and resolution:
+        return replace(finding, reason="it scores exactly what the baseline does in every seed")
     elif is_constant:
         reason = "it loses the same in every seed, so the seed does not reach its runs"
         return replace(finding, effect=effect, reason=reason)
