@@ -14,6 +14,9 @@ from paribus.cli.run import run
 from paribus.design import Plan, find_design, make_plan, plan_record
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import ControlLine, Mark, existing_study, read_stages
+from paribus.record.address import without_places
+from paribus.record.planned_runs import planned_stages
+from paribus.spec.stages import addressed_stages
 from paribus.workspace import Execution, Workspace
 
 hf_models = pytest.importorskip("hf_models")
@@ -144,3 +147,23 @@ def test_a_study_is_run_from_a_checkpoint(here: Path) -> None:
     assert len(folders) == 6
     assert {read_stages(folder)[0]["begin"]["name"] for folder in folders} == {"gpt2"}
     assert str(here) not in json.dumps([read_stages(one)[0]["begin"] for one in folders])
+
+
+def test_a_plan_has_the_rows_that_conversations_add_to_a_vocabulary(here: Path) -> None:
+    language = {"kind": "copy", "n_documents": 400, "min_length": 6, "max_length": 8}
+    stages = [
+        {"kind": "adapt", "corpus": {"sources": [{**language, "form": "text"}]}},
+        {
+            "kind": "instruct",
+            "objective": "seq2seq",
+            "corpus": {"sources": [{**language, "form": "conversations"}]},
+        },
+    ]
+    plan = plan_of({"base.stages": stages, "primary.measure": {"kind": "pairs", "n_items": 5}})
+    record = plan_record(plan)
+    for arm in plan.arms:
+        planned = without_places(planned_stages(record, arm.name))
+        texts = [text.fingerprint for text in arm.texts]
+        assert planned == without_places(addressed_stages(arm.run, texts))
+        sizes = [stage["architecture"]["n_vocab"] for stage in planned]
+        assert sizes[1] > sizes[0]

@@ -54,11 +54,20 @@ def planned_stages(plan: PlanRecord, arm: str) -> list[dict[str, Any]]:
         changes = dict(stage.get("architecture", {}))
         if "encoder" in changes:
             changes["encoder"] = {**architecture["encoder"], **changes["encoder"]}
-        architecture = {**architecture, **changes}
+        architecture = _with_added_rows({**architecture, **changes}, stage)
         stages.append({**stage, "architecture": architecture, "text": text})
     if run.get("begin") is not None:
         stages[0]["begin"] = run["begin"]
     return stages
+
+
+def _with_added_rows(architecture: dict[str, Any], stage: Table) -> dict[str, Any]:
+    """An architecture with the rows that the special tokens of conversations add to an imported
+    vocabulary.
+    """
+    special_tokens = stage["corpus"]["tokenizer"].get("special_tokens") or {}
+    n_needed = max(special_tokens.values(), default=-1) + 1
+    return {**architecture, "n_vocab": max(architecture["n_vocab"], n_needed)}
 
 
 def _recipe(stage: Table, is_last: bool) -> dict[str, Any]:
