@@ -161,3 +161,21 @@ def test_a_table_is_an_arm_or_the_reason_is_given() -> None:
     assert "the yardstick 'pseudo' cannot be used" in str(
         arm_refusal(design, {**table, "objective": "last_token"})
     )
+
+
+@pytest.mark.parametrize(
+    ("stages", "problem"),
+    [
+        ({"2": False}, "stages.2 is false, but the base has no such stage"),
+        ({"0": False}, "stages.0 is false, but only the last stages can be left out"),
+        ({"0": False, "1": False}, "stages.0 is false, but only the last stages can be left out"),
+    ],
+)
+def test_an_arm_leaves_out_the_last_stages_of_its_base_and_no_others(
+    stages: dict[str, Any], problem: str
+) -> None:
+    changes = {"base.stages": {"0": {}, "1": {"kind": "adapt"}}}
+    arms = arms_of(load_design(design_table({**changes, "arms.causal.stages": {"1": False}})))
+    assert {arm.name: len(arm.run.stages) for arm in arms} == {"full": 2, "reverse": 2, "causal": 1}
+    (refusal,) = refused({**changes, "arms.causal.stages": stages})
+    assert refusal.startswith(f"arms.causal: {problem}")

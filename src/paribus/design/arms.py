@@ -18,17 +18,13 @@ from paribus.spec.base import Spec
 from paribus.spec.begin import BeginFrom
 from paribus.spec.begin_reading import BeginOpener, take_begin
 from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
+from paribus.spec.left_out_stages import require_last_left_out, without_left_out_stages
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
-from paribus.spec.stages import (
-    ArchitectureChange,
-    indexed_stages,
-    stage_architectures,
-    without_left_out_stages,
-)
+from paribus.spec.stages import ArchitectureChange, indexed_stages, stage_architectures
 from paribus.spec.widths import width_note
 from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick
 
@@ -111,6 +107,7 @@ class _LoadedArm(NamedTuple):
 
 def _load_arm(design: Design, table: Table, open_begin: BeginOpener | None) -> _LoadedArm:
     match = _read_match(table.pop("match", None)) or design.match
+    require_last_left_out(table, design.base)
     merged = merge_tables(_expand_preset(design.base), _expand_preset(table))
     table = without_left_out_stages(merged)
     run = load_run(table, open_begin=open_begin)

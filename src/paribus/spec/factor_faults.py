@@ -14,8 +14,9 @@ from paribus.spec.design import (
     leaves_of,
     level_paths,
 )
+from paribus.spec.left_out_stages import without_left_out_stages
 from paribus.spec.merging import merge_tables
-from paribus.spec.stages import indexed_stages, without_left_out_stages
+from paribus.spec.stages import indexed_stages
 
 # set by the design's seeds, whatever a run says
 SEED_PATHS = (

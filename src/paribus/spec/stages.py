@@ -291,14 +291,3 @@ def indexed_stages(table: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(stages, list | tuple):
         return {**table, "stages": {str(number): stage for number, stage in enumerate(stages)}}
     return dict(table)
-
-
-def without_left_out_stages(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of an arm laid over its base, without the stages that the arm leaves out:
-    `stages.1 = false`.
-    """
-    stages = table.get("stages")
-    if not isinstance(stages, Mapping):
-        return dict(table)
-    kept = {number: stage for number, stage in stages.items() if stage is not False}
-    return {**table, "stages": kept}
