@@ -78,20 +78,20 @@ class AskedTask:
 
 
 def ask_once(
-    subject: TaskSubject, asked: AskedTask, ask: Callable[[], TaskEvaluation]
+    subject: TaskSubject, asked_task: AskedTask, ask: Callable[[], TaskEvaluation]
 ) -> TaskEvaluation:
     """The answers that are kept, or those that are asked for now, which are kept then."""
     folder, step = _place_and_step(subject.checkpoint)
     path = None
     if folder is not None:
-        path = task_evaluation_path(folder, asked.task, asked.protocol, asked.items)
+        path = task_evaluation_path(folder, asked_task.task, asked_task.protocol, asked_task.items)
         if path.exists():
             require_unchanged_task_evaluation(path)
             previous = read_task_evaluation(path)
-            if previous.head.weights == asked.weights:
+            if previous.head.weights == asked_task.weights:
                 return previous
     evaluation = ask()
-    head = replace(evaluation.head, weights=asked.weights, step=step)
+    head = replace(evaluation.head, weights=asked_task.weights, step=step)
     evaluation = TaskEvaluation(head, evaluation.answers)
     if path is not None:
         write_task_evaluation(path, evaluation)
