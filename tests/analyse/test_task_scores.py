@@ -5,13 +5,19 @@ them.
 import numpy as np
 import pytest
 
-from paribus.analyse.task_scores import macro_f1, matthews, score_interval, wilson_interval
+from paribus.analyse.task_scores import (
+    label_measures,
+    macro_f1,
+    matthews,
+    score_interval,
+    wilson_interval,
+)
 from paribus.record import TaskAnswer, TaskEvaluation, TaskHead
 
 
 def evaluation(answers: list[TaskAnswer], measure: str = "accuracy", **fields) -> TaskEvaluation:
     head = TaskHead(
-        task={},
+        task={"labels": ["a", "b"]},
         name="t",
         measure=measure,
         label="likelihood",
@@ -76,6 +82,13 @@ def test_a_correlation_has_an_interval_over_documents() -> None:
     assert interval is not None
     assert interval[0] < 0.7 < interval[1]
     assert result.score == 0.7
+
+
+def test_a_label_that_does_not_occur_counts_in_the_interval_as_in_the_score() -> None:
+    answers = [answer(n, 1.0, key=0, chosen=0) for n in range(20)]
+    measures = label_measures(answers, n_labels=2)
+    assert measures["macro f1"] == 0.5
+    assert score_interval(evaluation(answers, "macro f1", **measures)) == (0.5, 0.5)
 
 
 def test_what_was_computed_over_all_items_at_once_has_no_interval() -> None:

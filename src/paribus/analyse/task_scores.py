@@ -28,7 +28,7 @@ def score_interval(evaluation: TaskEvaluation, level: float = LEVEL) -> tuple[fl
     """
     measure, answers = evaluation.head.measure, evaluation.answers
     if measure in CONFUSION_MEASURES:
-        return _confusion_interval(answers, CONFUSION_MEASURES[measure], level)
+        return _confusion_interval(evaluation, CONFUSION_MEASURES[measure], level)
     if measure == SPAN_F1:
         counts = document_span_counts(answers)
         return _percentiles(span_f1(counts[_draws(len(counts))].sum(1)), level)
@@ -89,6 +89,12 @@ CONFUSION_MEASURES: dict[str, Callable[[Confusion], NDArray[np.float64]]] = {
 }
 
 
+def label_measures(answers: Sequence[TaskAnswer], n_labels: int) -> dict[str, float]:
+    """What the confusion matrix of answers says, by the name of each measure."""
+    confusion = confusion_matrix(answers, n_labels)
+    return {name: float(measure(confusion)) for name, measure in CONFUSION_MEASURES.items()}
+
+
 def confusion_floors(
     answers: Sequence[TaskAnswer], measure: str, n_labels: int
 ) -> dict[str, float]:
@@ -106,11 +112,12 @@ def confusion_floors(
 
 
 def _confusion_interval(
-    answers: Sequence[TaskAnswer],
+    evaluation: TaskEvaluation,
     measure: Callable[[Confusion], NDArray[np.float64]],
     level: float,
 ) -> tuple[float, float]:
-    n_labels = 1 + max(max(int(answer.key), int(answer.chosen)) for answer in answers)
+    answers = evaluation.answers
+    n_labels = len(evaluation.head.task["labels"])  # of which some may not occur
     matrices: dict[str, Confusion] = {}
     for answer in answers:
         matrix = matrices.setdefault(answer.document, np.zeros((n_labels, n_labels)))

@@ -16,7 +16,7 @@ from labelled_texts import (
     write_labelled,
 )
 
-from paribus.analyse.task_scores import matthews, score_interval
+from paribus.analyse.task_scores import label_measures, matthews, score_interval
 from paribus.errors import SpecError
 from paribus.evaluate.tasks import TaskSubject, evaluate_task
 from paribus.interop.loaded_checkpoint import load_checkpoint
@@ -127,6 +127,17 @@ def test_labels_of_a_file_are_given_by_the_head(labeller: TaskSubject, texts_pat
     assert head.floors == {"uniform": 0, "majority": 0}
     low, high = score_interval(evaluation) or (0, 0)
     assert low <= evaluation.score <= high
+
+
+def test_a_label_that_does_not_occur_counts_as_it_does_in_words(
+    labeller: TaskSubject, texts_path: Path, tmp_path: Path
+) -> None:
+    lines = texts_path.read_text().splitlines(keepends=True)
+    path = tmp_path / "even.jsonl"
+    path.write_text("".join(line for line in lines if json.loads(line)["label"] == "even"))
+    evaluation = ask(labeller, {**LABELS, "paths": str(path), "measure": "macro f1"})
+    assert evaluation.head.floors["majority"] == 0.5
+    assert evaluation.score == label_measures(evaluation.answers, 2)["macro f1"] <= 0.5
 
 
 def test_answers_are_kept_and_read_again(labeller: TaskSubject, texts_path: Path) -> None:

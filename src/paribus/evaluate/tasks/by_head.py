@@ -9,7 +9,12 @@ from dataclasses import asdict, replace
 import torch
 
 from paribus.analyse.tag_spans import document_span_counts, span_f1
-from paribus.analyse.task_scores import CONFUSION_MEASURES, SPAN_F1, confusion_floors
+from paribus.analyse.task_scores import (
+    CONFUSION_MEASURES,
+    SPAN_F1,
+    confusion_floors,
+    label_measures,
+)
 from paribus.canonical import canonical_hash
 from paribus.corpus.tasks import LabelItem, TagItem, labelled_items, tagged_items
 from paribus.errors import SpecError
@@ -108,10 +113,12 @@ def _ask(
 
 
 def _summary(task: LabelsTask | TagsTask, answers: Sequence[TaskAnswer]) -> dict[str, float]:
-    """What does not add up over items; accuracy does."""
+    """What does not add up over items; accuracy does. Labels are measured as they are in words."""
+    if isinstance(task, LabelsTask):
+        return label_measures(answers, len(task.labels))
     scores = label_scores(answers)
     summary = {"matthews": scores.matthews, "macro f1": scores.macro_f1}
-    if isinstance(task, TagsTask) and task.measure == SPAN_F1:
+    if task.measure == SPAN_F1:
         summary[SPAN_F1] = _span_f1(answers)
     return summary
 

@@ -8,10 +8,7 @@ from functools import cached_property
 
 import torch
 
-from paribus.analyse.task_scores import (
-    CONFUSION_MEASURES,
-    confusion_matrix,
-)
+from paribus.analyse.task_scores import CONFUSION_MEASURES, label_measures
 from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.tasks import (
@@ -199,7 +196,7 @@ def ask_prepared(
         floors = result.floors
         if isinstance(task, LabelsTask):
             measure = task.measure
-            summary |= _label_measures(result.answers, len(task.labels))
+            summary |= label_measures(result.answers, len(task.labels))
             floors = _label_floors(task, choices, result)
     answers = with_overlap(
         subject, prepared.originals, _with_truncation(arm, prepared, result.answers)
@@ -235,11 +232,6 @@ def _protocol_table(prepared: PreparedTask) -> dict[str, object]:
         counts = prepared.prepared.n_demonstrations
         table["fewest"], table["most"] = min(counts), max(counts)
     return table
-
-
-def _label_measures(answers: Sequence[TaskAnswer], n_labels: int) -> dict[str, float]:
-    confusion = confusion_matrix(answers, n_labels)
-    return {name: float(measure(confusion)) for name, measure in CONFUSION_MEASURES.items()}
 
 
 def _label_floors(
