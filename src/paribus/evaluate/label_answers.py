@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.task_scores import macro_f1, matthews
 from paribus.corpus.tasks import LabelItem, TagItem
 from paribus.record.task_answers import TAG_SEPARATOR, TaskAnswer
 from paribus.spec.corpus import TEXT_SEPARATOR
@@ -98,24 +98,6 @@ def label_scores(answers: Sequence[TaskAnswer]) -> LabelScores:
         counts_KK[numbers[key], numbers[chosen]] += 1
     return LabelScores(
         accuracy=float(np.trace(counts_KK) / counts_KK.sum()),
-        matthews=_matthews(counts_KK),
-        macro_f1=_macro_f1(counts_KK),
+        matthews=float(matthews(counts_KK)),
+        macro_f1=float(macro_f1(counts_KK)),
     )
-
-
-def _matthews(counts_KK: NDArray[np.float64]) -> float:
-    """Gorodkin's correlation of several classes, which for two is Matthews'; 0 where one side has
-    a single class.
-    """
-    n_all, n_right = counts_KK.sum(), np.trace(counts_KK)
-    keys_K, chosen_K = counts_KK.sum(1), counts_KK.sum(0)
-    above = n_right * n_all - keys_K @ chosen_K
-    below = (n_all**2 - keys_K @ keys_K) * (n_all**2 - chosen_K @ chosen_K)
-    if below == 0:
-        return 0.0
-    return float(above / math.sqrt(below))
-
-
-def _macro_f1(counts_KK: NDArray[np.float64]) -> float:
-    keys_K, chosen_K = counts_KK.sum(1), counts_KK.sum(0)
-    return float((2 * np.diag(counts_KK) / (keys_K + chosen_K)).mean())

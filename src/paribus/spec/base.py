@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -22,6 +23,15 @@ def as_tuple(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(value)
     return (value,)
+
+
+def with_tuples(value: Any) -> Any:
+    """A table in which every list is a tuple, as specs have them."""
+    if isinstance(value, Mapping):
+        return {key: with_tuples(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(map(with_tuples, value))
+    return value
 
 
 def read_kind(value: Any) -> Any:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from paribus.canonical import canonical_hash
 from paribus.errors import SpecError
-from paribus.spec.base import Spec
+from paribus.spec.base import Spec, with_tuples
 from paribus.spec.languages import InventedLanguage
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.places import place_task
@@ -55,7 +55,7 @@ def load_task(
     for path in in_setting_order(changes or {}):
         set_at_path(table, path, (changes or {})[path])
     defaults = _default_fields(table)
-    whole = {"task": _with_tuples({"name": name, **defaults, **table})}
+    whole = {"task": with_tuples({"name": name, **defaults, **table})}
     try:
         return _TaskTable.model_validate(whole).task
     except ValidationError as fault:
@@ -128,15 +128,6 @@ def _default_fields(table: Mapping[str, Any]) -> dict[str, Any]:
     if table.get("kind", entry.task.get("kind")) != entry.task.get("kind"):
         return {}
     return dict(entry.task)
-
-
-def _with_tuples(value: Any) -> Any:
-    """A table in which every list is a tuple, as specs have them."""
-    if isinstance(value, Mapping):
-        return {key: _with_tuples(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return tuple(map(_with_tuples, value))
-    return value
 
 
 def open_tasks(design: Mapping[str, Any]) -> dict[str, Any]:

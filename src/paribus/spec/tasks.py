@@ -197,10 +197,10 @@ class TagsTask(TaskData):
     def _require_span_tags(self) -> TagsTask:
         if self.measure == "span f1":
             for label in self.labels:
-                if label != "O" and not label.startswith(("B-", "I-")):
+                if label != "O" and (label[:2] not in ("B-", "I-") or len(label) == 2):
                     raise ValueError(
                         f"has the tag {label!r}, which marks no span; for 'span f1' use O and tags"
-                        " that begin with B- or I-"
+                        " such as B-PER and I-PER"
                     )
         return self
 

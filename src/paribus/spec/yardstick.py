@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from paribus.errors import SpecError
-from paribus.spec.base import MAX_SIZE, Count, Spec, read_kind
+from paribus.spec.base import MAX_SIZE, Count, Spec, read_kind, with_tuples
 from paribus.spec.corpus import Corpus, gives_pairs
 from paribus.spec.measure import (
     LIKELIHOOD,
@@ -206,19 +206,10 @@ def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yards
         raise SpecError(list(describe_faults(fault, table, _YardstickTable))) from None
 
 
-def _with_tuples(value: Any) -> Any:
-    """A table in which every list is a tuple, as specs have them."""
-    if isinstance(value, Mapping):
-        return {key: _with_tuples(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return tuple(map(_with_tuples, value))
-    return value
-
-
 def read_design_yardstick(table: Mapping[str, Any]) -> DesignYardstick:
     """A yardstick of a design as it was written down."""
     if table["kind"] == TASK:
-        return TaskYardstick.model_validate(_with_tuples(table))
+        return TaskYardstick.model_validate(with_tuples(table))
     if table["kind"] == HEAD:
         return HeadYardstick.model_validate(dict(table))
     return read_yardstick(table)

@@ -194,6 +194,8 @@ def test_what_a_head_cannot_answer_is_refused(
 
 
 def test_spans_need_tags_that_mark_them(tmp_path: Path) -> None:
-    table = {"reader": "conll", "paths": str(tmp_path), "labels": ["NOUN", "VERB"]}
+    table = {"reader": "conll", "paths": str(tmp_path), "measure": "span f1"}
     with pytest.raises(SpecError, match="'NOUN', which marks no span"):
-        load_task({**table, "measure": "span f1"})
+        load_task({**table, "labels": ["NOUN", "VERB"]})
+    with pytest.raises(SpecError, match="'B-', which marks no span"):
+        load_task({**table, "labels": ["O", "B-"]})
