@@ -149,6 +149,12 @@ def test_items_are_written_as_pairs_to_train_on(ask, here: Path) -> None:
         (("capitals.toml", "--split", "test"), "--split is given without --pairs"),
         (("capitals.toml", "--force"), "--force is given without --pairs"),
         (("--pairs", "p.jsonl"), "--pairs is given without a task; name one"),
+        (("--show", "t5"), "--show is given without a task; name one"),
+        (("--set", "n_items=3"), "--set is given without a task; name one"),
+        (
+            ("capitals.toml", "--pairs", "p.jsonl", "--cache", "c"),
+            "--cache is given beside --pairs; leave it out",
+        ),
     ],
 )
 def test_pairs_that_cannot_be_written_are_refused(

@@ -21,7 +21,12 @@ from paribus.cli.terminal.arguments import JsonOption, load_architecture, parse_
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption
 from paribus.cli.terminal.task_evaluation import named_subject
-from paribus.cli.terminal.task_example import architecture_arm, require_item, task_example
+from paribus.cli.terminal.task_example import (
+    TaskExample,
+    architecture_arm,
+    require_item,
+    task_example,
+)
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.tasks import ChoiceItem, task_pairs, write_task_pairs
 from paribus.errors import RecordError, SpecError
@@ -102,15 +107,25 @@ def command(
     cache: CacheOption = None,
     json: JsonOption = False,
 ) -> None:
+    for_an_item = {
+        "--show": show is not None,
+        "--item": item is not None,
+        "--runs": runs != RUNS,
+        "--cache": cache is not None,
+    }
+    if name is None:
+        others = {"--set": settings is not None, "--pairs": pairs is not None}
+        _refuse_options({**for_an_item, **others}, "without a task; name one")
     if pairs is not None:
-        _require_pair_options({"--show": show is not None, "--item": item is not None}, "beside")
-        if name is None:
-            raise SpecError("--pairs is given without a task; name one")
+        assert name is not None
+        _refuse_options(for_an_item, "beside --pairs; leave it out")
         changes = parse_settings(settings)
         n_pairs = write_pairs(name, pairs, split or "train", changes=changes, overwrite=force)
         _print_pairs_written(n_pairs, pairs, json)
         return
-    _require_pair_options({"--split": split is not None, "--force": force}, "without")
+    _refuse_options(
+        {"--split": split is not None, "--force": force}, "without --pairs; leave it out"
+    )
     if name is None:
         _print_list(json)
         return
@@ -129,9 +144,13 @@ def command(
             }
         )
         return
-    page = console()
-    page.print(f"{task.name}: {task.kind}, {len(items)} items; item {chosen.name}")
-    page.print(_item_lines(chosen), soft_wrap=True)
+    console().print(f"{task.name}: {task.kind}, {len(items)} items; item {chosen.name}")
+    console().print(_item_lines(chosen), soft_wrap=True)
+    console().print(_example_table(examples))
+
+
+def _example_table(examples: Mapping[str, TaskExample]) -> Table:
+    """What each architecture reads of an item, a line each."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("", "encoder reads", "reads", "prefix", "scored", "rows"):
         table.add_column(heading)
@@ -144,14 +163,14 @@ def command(
             _visible(example.scored),
             str(example.n_rows),
         )
-    page.print(table)
+    return table
 
 
-def _require_pair_options(given: Mapping[str, bool], what: str) -> None:
+def _refuse_options(given: Mapping[str, bool], reason: str) -> None:
     """SpecError names the first option that is given and has no use."""
     for option, is_given in given.items():
         if is_given:
-            raise SpecError(f"{option} is given {what} --pairs; leave it out")
+            raise SpecError(f"{option} is given {reason}")
 
 
 def _print_pairs_written(n_pairs: int, path: Path, json: bool) -> None:

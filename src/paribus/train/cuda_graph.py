@@ -76,7 +76,7 @@ class CUDAGraphRunner(Generic[Out]):
             inputs.append(problem.map_tensors(lambda tensor: tensor.to(self.device, copy=True)))
         torch.cuda.synchronize(self.device)
         # An autograd graph that only waits for the garbage collector was made on another stream,
-        # which would invalidate the capture.
+        # which can invalidate the capture.
         gc.collect()
         torch.cuda.empty_cache()  # what launched steps held is not held twice
         graph = torch.cuda.CUDAGraph()
