@@ -84,7 +84,8 @@ def pair_new_documents(
 def gains_at_rates(
     rates: Mapping[str, Any] | None, baseline: str, arm: str, measure: Measure
 ) -> dict[float, float | None]:
-    if rates is None:
+    """The gain at every common rate; none where a sweep was not scored by the yardstick."""
+    if rates is None or rates[baseline].get("own_loss") or rates[arm].get("own_loss"):
         return {}
     before, after = rates[baseline]["points"], rates[arm]["points"]
     # of an older study, every common rate

@@ -198,11 +198,12 @@ def _variance_columns(study: Study, cell: CellRecord) -> Row:
 def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
     """The yardsticks that a cell of this purpose is asked, the one that counts first.
 
-    The sweep of an earlier stage is not asked: what counts is its held-out loss.
+    The sweep of an earlier stage is not asked, nor any sweep where the task must be unseen: what
+    counts is held-out loss.
     """
-    if purpose == "stage_sweep":
-        return []
     primary, tune = plan.design.primary.measure.table, plan.design.tune
+    if purpose == "stage_sweep" or (purpose == "sweep" and primary.get("unseen")):
+        return []
     if purpose == "sweep" and tune is not None:
         return [tuning_table(primary, tune.split)]
     if purpose in ("sweep", "length", "bracket", "variance"):

@@ -39,6 +39,7 @@ class SweepSchema(Shape):
         None  # rates that every arm was swept at; of before there were others, all
     )
     unigram: Number | None = None
+    own_loss: bool = False  # are the points the held-out loss of the stage's own objective?
     optimum: OptimumSchema
 
 

@@ -32,10 +32,12 @@ def tuning_uncertainty(
     """The most that errors of the arms' rates could move a weighted difference of them.
 
     Of a pair it is the larger of the two arms' excess. It is inf where an arm's rate was taken
-    without a parabola, and None where rates were not swept, or by a version that did not work it
-    out.
+    without a parabola, and None where rates were not swept, or on the loss of a stage's own
+    objective, which says nothing of the yardstick, or by a version that did not work it out.
     """
     if rates is None or any("excess" not in rates[arm]["optimum"] for arm in weights):
+        return None
+    if any(rates[arm].get("own_loss") for arm in weights):
         return None
     up = down = 0.0
     for arm, weight in weights.items():

@@ -26,7 +26,7 @@ from paribus.files import MAX_ROWS_BYTES, read_text
 from paribus.record.disk import write_atomically
 from paribus.record.file_names import asked_items_name
 from paribus.spec import resolve
-from paribus.spec.design import Design
+from paribus.spec.design import Design, sweep_yardstick
 from paribus.spec.stages import reads_conversations
 from paribus.spec.tasks import GenerationTask
 from paribus.spec.yardstick import TaskYardstick, read_design_yardstick
@@ -52,9 +52,9 @@ def _task_yardsticks(design: Design) -> Iterator[tuple[str, TaskYardstick]]:
     primary = design.primary.measure
     if isinstance(primary, TaskYardstick):
         yield "primary.measure", primary
-        if design.tune is not None:
-            split = {"split": design.tune.split}
-            yield "primary.measure, on which rates are tuned,", primary.model_copy(update=split)
+        swept = sweep_yardstick(design)
+        if isinstance(swept, TaskYardstick):
+            yield "primary.measure, on which rates are tuned,", swept
     for place, measure in enumerate(design.others):
         if isinstance(measure, TaskYardstick):
             yield f"others.{place}", measure

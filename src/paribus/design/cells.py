@@ -15,7 +15,7 @@ from paribus.design.quantities import PlannedArm
 from paribus.design.seeds import init_seed, order_seed
 from paribus.record import CellRecord
 from paribus.record.study import Purpose
-from paribus.spec.design import SWEEP_SEED, Design, length_arms
+from paribus.spec.design import SWEEP_SEED, Design, length_arms, sweep_yardstick
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.training import Training, scaled_training, steps_of_share
 from paribus.spec.yardstick import DesignYardstick
@@ -96,14 +96,15 @@ def sweep_cells(
     """Every arm at every rate, and at more of its own, under seeds that are never reported.
 
     Runs that end with an earlier stage than the plan's last are not measured: what counts is the
-    held-out loss of their own objective.
+    held-out loss of their own objective. So it is in the last stage if the task of the primary
+    yardstick must be unseen.
     """
     tune = plan.design.tune
     assert tune is not None
     kind = _cell_kind("stage_sweep", (), plan)
     if is_last:
-        measure = plan.design.primary.measure.model_copy(update={"split": tune.split})
-        kind = _cell_kind("sweep", (measure,), plan)
+        measure = sweep_yardstick(plan.design)
+        kind = _cell_kind("sweep", () if measure is None else (measure,), plan)
     cells: list[Cell] = []
     for number in range(tune.n_seeds):
         for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):

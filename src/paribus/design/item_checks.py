@@ -17,7 +17,7 @@ from paribus.evaluate.head_answers import labelled_items
 from paribus.evaluate.likelihood import context_ids, target_ids
 from paribus.objectives.framing import item_layout, lay_item
 from paribus.spec import resolve
-from paribus.spec.design import Design
+from paribus.spec.design import Design, sweep_yardstick
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick, Yardstick
 
@@ -66,11 +66,9 @@ def _measures(design: Design) -> Iterator[tuple[str, DesignYardstick]]:
     yield "primary.measure", primary
     for place, measure in enumerate(design.others):
         yield f"others.{place}", measure
-    if design.tune is not None:
-        yield (
-            "primary.measure, on which rates are tuned,",
-            primary.model_copy(update={"split": design.tune.split}),
-        )
+    swept = sweep_yardstick(design)
+    if swept is not None:
+        yield "primary.measure, on which rates are tuned,", swept
 
 
 def _require_same_labels(measure: HeadYardstick, arms: Sequence[PlannedArm]) -> None:

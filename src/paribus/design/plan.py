@@ -42,7 +42,14 @@ from paribus.record import ControlLine, current_environment
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import OPEN_SEEDS, Budget, Design, compared_pairs, n_judged
+from paribus.spec.design import (
+    OPEN_SEEDS,
+    Budget,
+    Design,
+    compared_pairs,
+    n_judged,
+    sweep_yardstick,
+)
 from paribus.spec.design_reading import require_valid_design
 from paribus.spec.match import Match, match_lengths
 from paribus.spec.run import RunSpec
@@ -383,9 +390,12 @@ def tuning_description(design: Design) -> str | None:
         part = ""
     else:
         part = f", over {design.tune.share:.0%} of the steps"
-    held_out = "items" if isinstance(design.primary.measure, TaskYardstick) else "text"
+    swept = sweep_yardstick(design)
+    if swept is None:
+        on = "the held-out loss of its own objective, for the task must be unseen"
+    else:
+        on = f"{swept.split} {'items' if isinstance(swept, TaskYardstick) else 'text'}"
     return (
         f"{design.tune.n_rates} rates a factor 2 apart, then two half an octave beside the vertex,"
-        f" {design.tune.n_seeds} seeds, vertex of a parabola within an octave, on"
-        f" {design.tune.split} {held_out}{part}"
+        f" {design.tune.n_seeds} seeds, vertex of a parabola within an octave, on {on}{part}"
     )

@@ -47,6 +47,7 @@ class ArmSweep:
     unigram_score: float | None = None
     n_steps: int = 0
     measure: Measure = LIKELIHOOD
+    is_own_loss: bool = False  # are scores the held-out loss of the stage's own objective?
     answers: dict[float, list[Answers]] = field(default_factory=dict)  # of a task, by rate
 
     @property
@@ -61,6 +62,7 @@ def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
     for cell in cells:
         sweep = sweeps.setdefault(cell.arm, ArmSweep(n_steps=cell.n_steps))
         if not cell.measures:
+            sweep.is_own_loss = True
             sweep.points.append((cell.rate, cell_held_out_loss(cell, study)))
             continue
         measure = cell.measures[0]
@@ -177,6 +179,7 @@ def rates_record(
             "grid": list(grid),
             "points": list(map(list, sweeps[arm].points)),
             "unigram": sweeps[arm].unigram_score,
+            "own_loss": sweeps[arm].is_own_loss,
             "optimum": asdict(optimum),
         }
     return record

@@ -62,6 +62,13 @@ def _rate_remarks(report: ReportData) -> Iterator[str]:
     if general:
         yield general
     rates = report.findings.rates or {}
+    by_loss = [quote_arm(arm) for arm in report.order if rates[arm].get("own_loss")]
+    if by_loss:
+        whose = "all arms" if len(by_loss) == len(report.order) else join_words(by_loss)
+        yield (
+            f"the rates of {whose} were tuned on the held-out loss of their own objective, so what"
+            " tuning could move in the score is not known"
+        )
     for arm in report.order:
         remark = rates[arm]["optimum"]["remark"]
         if remark:

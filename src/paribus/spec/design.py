@@ -31,6 +31,7 @@ from paribus.spec.factor import level_paths as level_paths
 from paribus.spec.factor import level_tables
 from paribus.spec.match import Match as Match
 from paribus.spec.merging import merge_tables
+from paribus.spec.yardstick import DesignYardstick, TaskYardstick
 
 
 def arm_tables(design: Design) -> dict[str, Table]:
@@ -63,6 +64,17 @@ def control_length(design: Design) -> float | None:
     if isinstance(design.control, ControlLength):
         return design.control.length
     return None
+
+
+def sweep_yardstick(design: Design) -> DesignYardstick | None:
+    """What the sweep of the last stage is measured with: the primary yardstick, on the split of
+    sweeps. None where that is a task that must be unseen: a rate that is chosen by the scores of a
+    task has seen it, so the held-out loss of the stage's own objective decides.
+    """
+    primary = design.primary.measure
+    if design.tune is None or (isinstance(primary, TaskYardstick) and primary.unseen):
+        return None
+    return primary.model_copy(update={"split": design.tune.split})
 
 
 def judged_pairs(design: Design) -> tuple[ArmPair, ...]:
