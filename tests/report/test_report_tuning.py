@@ -1,6 +1,7 @@
 """A verdict that tuning could overturn says so in every format; older sweeps say nothing of it."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from paribus.report.csv_tables import verdict_rows
 from paribus.report.latex import latex_table
 from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
+from paribus.report.rate_plot import rate_plot
 from paribus.report.report_data import ReportData, gather_report_data
 
 OVERTURN = "tuning could overturn it"
@@ -87,3 +89,36 @@ def test_a_sweep_of_an_older_study_is_read_as_it_was(tmp_path: Path) -> None:
     assert len(material.findings.arms[0].gains_by_rate) == 5
     assert "what tuning could move" not in markdown_report(material)
     assert OVERTURN not in render_page(material)
+
+
+def _swept_by_loss(root: Path, arms: Sequence[str]) -> ReportData:
+    """A study in which the sweeps of some arms were scored by the loss of their own objective."""
+    rates: dict[str, Any] = sweep_record(list(GAINS))
+    for arm, own in rates.items():
+        own["optimum"] = {**own["optimum"], "excess": 9.0}
+        own["own_loss"] = arm in arms
+    return gather_report_data(make_study(root, rates=rates))
+
+
+def test_the_loss_of_its_own_objective_says_nothing_of_the_yardstick(tmp_path: Path) -> None:
+    material = _swept_by_loss(tmp_path, list(GAINS))
+    for arm in material.findings.arms:
+        assert arm.tuning_uncertainty is None
+        assert arm.gains_by_rate == {}
+    plot = rate_plot(material)
+    assert plot is not None
+    assert plot.heading[-1] == "nats per target"
+    assert "not which arm is better" in plot.caption
+    page = render_page(material)
+    assert "The gain at every common rate" not in page
+    assert "The rates of all arms were tuned on the held-out loss of their own objective" in page
+    assert OVERTURN not in page
+
+
+def test_two_measures_are_not_drawn_on_one_axis(tmp_path: Path) -> None:
+    material = _swept_by_loss(tmp_path, ["prefix"])
+    plot = rate_plot(material)
+    assert plot is not None
+    assert plot.heading[-1] == "bits per byte"
+    assert {row[0] for row in plot.numbers} == set(GAINS) - {"prefix"}
+    assert material.findings.arm("prefix").gains_by_rate == {}

@@ -13,9 +13,15 @@ from paribus.corpus import TokenisedCorpus
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.seeds import init_seed, order_seed
+from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.record import CellRecord
 from paribus.record.study import Purpose
-from paribus.spec.design import SWEEP_SEED, Design, length_arms, sweep_yardstick
+from paribus.spec.design import (
+    SWEEP_SEED,
+    Design,
+    length_arms,
+    sweep_yardstick,
+)
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.training import Training, scaled_training, steps_of_share
 from paribus.spec.yardstick import DesignYardstick
@@ -97,7 +103,7 @@ def sweep_cells(
 
     Runs that end with an earlier stage than the plan's last are not measured: what counts is the
     held-out loss of their own objective. So it is in the last stage if the task of the primary
-    yardstick must be unseen.
+    yardstick must be unseen. A control that is taught wrongly is not swept.
     """
     tune = plan.design.tune
     assert tune is not None
@@ -119,8 +125,10 @@ def _rates_by_arm(
     """Each rate of the grid with each arm, then each arm with the rates that it alone is tried
     at.
     """
-    yield from itertools.product(rates, plan.arms)
-    for arm in plan.arms:
+    wrong = wrongly_taught_arms(plan.design, plan.arms)
+    arms = [arm for arm in plan.arms if arm.name not in wrong]
+    yield from itertools.product(rates, arms)
+    for arm in arms:
         for rate in extra_rates.get(arm.name, ()):
             yield rate, arm
 

@@ -35,6 +35,7 @@ from paribus.design.series import Series
 from paribus.design.step_cost import measure_step_costs
 from paribus.design.text_lines import describe_text_confounds
 from paribus.design.unseen_tasks import require_unseen_tasks
+from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.errors import ConfoundError, SpecError
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.interop.begin import open_begin
@@ -365,8 +366,11 @@ def _control_lines(
         last_stage = f"stages.{len(own.run.stages) - 1}." if arm.numbers_stages else ""
         moved_notes[own.name] = _moved_notes(design, own, f"{last_stage}training.n_steps")
         final.append(replace(arm, run=own.run))
+    tuning = tuning_description(design)
+    for name in wrongly_taught_arms(design, ready):
+        tuning = tuning and f"{tuning}; {name} takes the rate of {design.baseline}"
     return (
-        *field_lines(design, final, findings, moved_notes, tuning_description(design)),
+        *field_lines(design, final, findings, moved_notes, tuning),
         *quantity_lines(ready, design.budget, compared_pairs(design), design.allow),
     )
 

@@ -26,8 +26,10 @@ from paribus.design.tune import (
     require_tunable,
     sweep_scores,
     tuned_rates,
+    untuned_record,
 )
 from paribus.design.worker_pool import WorkerPool
+from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.errors import RecordError
 from paribus.record import Study
 
@@ -134,6 +136,14 @@ def _with_stage_rates(plan: Plan, number: int, rates: Mapping[str, float]) -> Pl
     return replace(plan, arms=tuple(arms), frozen_design=plan.design_fingerprint)
 
 
+def _with_unswept(record: dict[str, dict[str, float]], plan: Plan) -> dict[str, dict[str, float]]:
+    """What the sweeps found, with the arms that were not swept."""
+    baseline = plan.design.baseline
+    for arm in wrongly_taught_arms(plan.design, plan.arms):
+        record[arm] = untuned_record(baseline, record[baseline])
+    return record
+
+
 def _tune_rates(
     plan: Plan, study: Study, runner: SweepRunner, *, is_last: bool
 ) -> tuple[dict[str, dict[str, float]] | None, ExecutionResult]:
@@ -165,5 +175,6 @@ def _tune_rates(
             continue
         require_tunable(optima, sweeps)
         if not any(optimum.tries for optimum in optima.values()):
-            return rates_record(sweeps, grid, optima, tuned_rates(optima)), result
+            record = rates_record(sweeps, grid, optima, tuned_rates(optima))
+            return _with_unswept(record, plan), result
         more = next_extra_rates(more, optima)

@@ -16,6 +16,7 @@ from paribus.analyse.bracket import SIDES
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.variance import noise_crossing
+from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.errors import RecordError
 from paribus.record import RunEntry, read_environments, read_rows, runs
 from paribus.record.file_names import ROWS_FILE
@@ -63,24 +64,26 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     longer = _length_groups(plan)
     # of one seed at one rate
     full = sum(_last_flops(arm) for arm in arms)
+    swept_arms = _swept_arms(plan, arms)
+    swept = sum(_last_flops(arm) for arm in swept_arms)
     before = sum(_last_flops(arm) for arm in ancestors)
     other = sum(_last_flops(arm) * sum(shares) for arm in longer)
     n_swept, n_sweep_seeds, share = _sweep_size(plan)
     n_rates, n_noise = n_rates_per_seed(plan), _n_noise_runs(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
     per_seed = full * n_rates + before + other
-    total = per_seed * n_seeds + (full + before) * n_swept * share + before * n_sweep_seeds
+    total = per_seed * n_seeds + (swept + before) * n_swept * share + before * n_sweep_seeds
     total += n_noise * plan.arms[0].total("training_flops")
     speed, basis = _training_speed(plan, workspace)
     n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
     n_before = len(ancestors) * (n_seeds + n_sweep_seeds)
     return StudyCost(
-        n_runs=(n_reported + n_swept) * n_arms
-        + n_swept * len(ancestors)
+        n_runs=n_reported * n_arms
+        + n_swept * (len(swept_arms) + len(ancestors))
         + n_before
         + n_lengths
         + n_noise,
-        n_sweep_runs=n_swept * (n_arms + len(ancestors)),
+        n_sweep_runs=n_swept * (len(swept_arms) + len(ancestors)),
         flops=total,
         seconds=total / speed,
         n_bytes=_disk_bytes(plan, arms, ancestors),
@@ -113,6 +116,7 @@ def _disk_bytes(plan: Plan, arms: Sequence[PlannedArm], ancestors: Sequence[Plan
     n_bytes = 0
     for arm in arms:
         n_bytes += n_reported * _checkpoint_bytes(arm, 1.0)
+    for arm in _swept_arms(plan, arms):
         n_bytes += n_swept * _checkpoint_bytes(arm, share)
     for arm in ancestors:
         n_bytes += (n_seeds + n_sweep_seeds) * _checkpoint_bytes(arm, 1.0)
@@ -121,6 +125,12 @@ def _disk_bytes(plan: Plan, arms: Sequence[PlannedArm], ancestors: Sequence[Plan
     for arm, length in itertools.product(_length_groups(plan), shorter):
         n_bytes += n_seeds * _checkpoint_bytes(arm, length)
     return n_bytes + _n_noise_runs(plan) * _checkpoint_bytes(plan.arms[0], 1.0)
+
+
+def _swept_arms(plan: Plan, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
+    """Those of some arms whose last stage has a sweep, if the design has one."""
+    wrong = wrongly_taught_arms(plan.design, plan.arms)
+    return [arm for arm in arms if arm.name not in wrong]
 
 
 def _last_flops(arm: PlannedArm) -> float:

@@ -157,6 +157,18 @@ def tuned_rates(optima_by_arm: Mapping[str, Optimum]) -> dict[str, float]:
     return rates
 
 
+def untuned_record(baseline: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of an arm that was not swept, and takes the rate of the baseline."""
+    optimum = Optimum(
+        rate=own["rate"],
+        inside=True,
+        coefficients=None,
+        left_out=(),
+        remark=f"taught wrongly on purpose, so at the rate of {baseline}",
+    )
+    return {**own, "grid": [], "points": [], "unigram": None, "optimum": asdict(optimum)}
+
+
 def require_fair_sweep(design: Design, grid: Sequence[float]) -> None:
     """SpecError where the sweep is too coarse or its seeds are, or could ever be, reported."""
     if design.tune is not None:
