@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from paribus.model.cache import Keys
 from paribus.model.forward import Forward
 from paribus.model.kernels import AttentionMask, ScoreChange, attend
 from paribus.model.linear import Linear, fused_linear
@@ -46,20 +47,30 @@ class MultiHeadAttention(nn.Module):
         hidden_BTD: Tensor,
         context: AttentionContext,
         forward: Forward,
-        source_BSD: Tensor | None = None,
+        source: Tensor | Keys | None = None,
     ) -> Tensor:
-        if source_BSD is None:
+        """`source` is another sequence [B, S, D], or its keys and values."""
+        if source is None:
             query, key, value = self._project(hidden_BTD, (self.query, self.key, self.value))
         else:
             (query,) = self._project(hidden_BTD, (self.query,))
-            key, value = self._project(source_BSD, (self.key, self.value))
-        if self.query_norm is not None and self.key_norm is not None:
-            query, key = self.query_norm(query), self.key_norm(key)
+            key, value = self.source_keys(source) if isinstance(source, Tensor) else source
+        if self.query_norm is not None:
+            query = self.query_norm(query)
+        if source is None and self.key_norm is not None:
+            key = self.key_norm(key)
         if context.rotation is not None:
             query, key = context.rotation(query), context.rotation(key)
+        if source is None:
+            key, value = forward.join_keys((key, value))
         scores = ScoreChange(self.scale, context.bias)
         out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
         return self.output(out_BHTE.transpose(1, 2).flatten(2))
+
+    def source_keys(self, source_BSD: Tensor) -> Keys:
+        """The keys and values of another sequence."""
+        key, value = self._project(source_BSD, (self.key, self.value))
+        return (key if self.key_norm is None else self.key_norm(key)), value
 
     def _project(self, inputs: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
         """Heads of all layers from one product."""
@@ -72,7 +83,7 @@ class LatentAttention(nn.Module):
     """DeepSeek-V3's attention: keys and values unfold from a normalised latent; rotary channels
     stand apart.
 
-    The latent and the turned rotary key are all a cache would hold.
+    The latent and the turned rotary key are all that a cache holds.
     """
 
     def __init__(self, d_model: int, spec: Latent, norm: LayerNorm | RMSNorm):
@@ -100,18 +111,16 @@ class LatentAttention(nn.Module):
             query = self.query_norm(self.query_down(hidden_BTD))
         query = self.query(query).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
         latent, rotary = self.latent(hidden_BTD).split([spec.d_latent, spec.d_rotary], -1)
-        key_value = (
-            self.key_value(self.latent_norm(latent))
-            .unflatten(-1, (spec.n_heads, -1))
-            .transpose(1, 2)
-        )
+        latent, rotary = self.latent_norm(latent)[:, None], rotary[:, None]
+        if context.rotation is not None:
+            rotary = context.rotation(rotary)
+        latent, rotary = forward.join_keys((latent, rotary))
+        key_value = self.key_value(latent[:, 0]).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
         key, value = key_value.split([spec.d_content, spec.d_value], -1)
         if context.rotation is not None:
             content, rotary_query = query.split([spec.d_content, spec.d_rotary], -1)
             query = torch.cat([content, context.rotation(rotary_query)], -1)
-            key = torch.cat(
-                [key, context.rotation(rotary[:, None]).expand(-1, spec.n_heads, -1, -1)], -1
-            )
+            key = torch.cat([key, rotary.expand(-1, spec.n_heads, -1, -1)], -1)
         scores = ScoreChange(self.d_query**-0.5, context.bias)
         out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
         return self.output(out_BHTE.transpose(1, 2).flatten(2))

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
+from paribus.model.cache import Keys, StackPass
 from paribus.model.dropout import DropoutKey, dropout
 from paribus.model.kernels import KernelChoice
 
@@ -33,6 +34,7 @@ class Forward:
     kernel: KernelChoice = "auto"
     compute: ExpertCompute = "grouped"
     observer: Observer | None = None
+    cache: StackPass | None = None
     stack: str = "stack"
     layer: int = 0
 
@@ -48,6 +50,14 @@ class Forward:
     def drop_out(self, hidden_BTD: Tensor, p: float, branch: str) -> Tensor:
         """The output of a branch of this layer after dropout."""
         return dropout(hidden_BTD, p, self.dropout_key, f"{self.path}.{branch}")
+
+    def join_keys(self, new_keys: Keys) -> Keys:
+        """What this layer attends to: the keys of a cache before those of this pass, if there is
+        one.
+        """
+        if self.cache is None:
+            return new_keys
+        return self.cache.join(self.layer, new_keys)
 
     def show(self, name: str, value: Tensor) -> None:
         """Let the observer see an activation of this layer, if there is one."""
