@@ -34,6 +34,7 @@ CONTROL = ("works", "did not work")
 WHOLE = ("bidirectional-input", "positions")
 TINY = {
     "base.training.n_steps": 6,
+    "base.training.n_sequences": 2,
     "base.training.checkpoint_every": 6,
     "base.training.valid_every": 6,
     "primary.measure.n_items": 2,
@@ -57,7 +58,7 @@ def tiny_changes(name: str) -> dict[str, Any]:
         return TINY
     changes = {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
     if name == "understanding":
-        changes["lengths"] = [0.25, 1]
+        changes |= {"lengths": [0.25, 1], "base.stages.1.corpus.test": 0.01}
     else:
         changes["primary.measure.task.n_items"] = 2
     if name == "zero-shot":
