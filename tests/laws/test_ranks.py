@@ -85,7 +85,7 @@ LABELS = """
 [[stages]]
 kind = "tune"
 objective = { kind = "labels", n_labels = 4 }
-corpus = { sources = [{ kind = "python-labels" }], test = 0.1 }
+corpus = { sources = [{ kind = "labelled", paths = "labelled.csv" }], test = 0.1 }
 """
 CHAINS = {"preferences": INSTRUCT + PREFER, "a head": LABELS}
 HEADS = "attention = { n_heads = 2 }"
@@ -183,6 +183,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ranks")
     for name, text in specs().items():
         (folder / f"{name}.toml").write_text(text)
+    lines = [f"{number} is a number,{number % 4}" for number in range(600)]
+    (folder / "labelled.csv").write_text("\n".join(["text,label", *lines]))
     return folder
 
 
