@@ -57,10 +57,10 @@ class Transformer(nn.Module):
         spec = self.spec
         masks = [rule for stack in spec.stacks for rule in stack.masks]
         self.separates_documents = any(SameDocument() in leaves(rule) for rule in masks)
-        self.embedding = nn.Embedding(spec.n_vocab, spec.d_model)
+        self.embedding = _empty_embedding(spec.n_vocab, spec.d_model)
         n_segments = spec.embedding.n_segments
         if n_segments:
-            self.segments = nn.Embedding(n_segments, spec.d_model)
+            self.segments = _empty_embedding(n_segments, spec.d_model)
         else:
             self.segments = None
         self.stack = TransformerStack(spec, spec.stack, "stack", kernel, compute)
@@ -289,3 +289,10 @@ class Transformer(nn.Module):
             raise SpecError(
                 "batch.segments_BT is given, but embedding.n_segments is 0; leave it out"
             )
+
+
+def _empty_embedding(n_rows: int, d_model: int) -> nn.Embedding:
+    """A table that holds nothing yet: to draw numbers for it, which nobody uses, torch would load
+    its compiler.
+    """
+    return nn.Embedding(n_rows, d_model, _weight=torch.empty(n_rows, d_model))
