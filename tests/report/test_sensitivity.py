@@ -12,7 +12,7 @@ from rich.console import Console
 
 from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.masks import coarse_mask, parse_rule, svg_path
-from paribus.report.arm_costs import cost_lines, describe_cache_reuse
+from paribus.report.arm_costs import cost_lines
 from paribus.report.csv_tables import curve_rows
 from paribus.report.latex import latex_table
 from paribus.report.markdown import markdown_report
@@ -218,9 +218,10 @@ def test_costs_are_those_of_the_plan(tmp_path):
     }
     assert found["parameters"] == ("37.1k",) * 3
     assert found["KV cache per token"] == ("256 B",) * 3
-    across = found["cached keys kept across turns"]
+    assert found["cache kept within an answer"] == ("yes",) * 3
+    across = found["cache kept across turns"]
     assert across[0] == "yes"
-    assert across[1] == "while the prefix is the first turn's; not if each turn joins it"
+    assert across[1] == "if the prefix stays"
 
 
 def test_an_encoder_has_a_mask_and_a_cache_of_its_own(tmp_path):
@@ -242,11 +243,8 @@ def test_an_encoder_has_a_mask_and_a_cache_of_its_own(tmp_path):
         "input hidden, encoder",
         "input hidden, decoder",
     )
-    assert [describe_cache_reuse(material, arm) for arm in material.order] == [
-        "yes",
-        "no: the encoder reads each turn anew",
-        "the encoder's; the decoder begins anew",
-    ]
+    across = {line.name: line.values for line in cost_lines(material)}["cache kept across turns"]
+    assert across == ("yes", "no", "encoder only")
 
 
 @pytest.mark.parametrize(
