@@ -36,7 +36,7 @@ BAD = [
     ({"stop": (3,)}, r"stop\.0 is 3; use a string"),
     ({"stop": "x"}, "stop is 'x'; use a tuple of strings"),
     ({"n_beams": 0}, "n_beams is 0; use a whole number from 1 up"),
-    ({"n_beams": 2, "length_penalty": NAN}, "length_penalty is nan; use a number below infinity"),
+    ({"n_beams": 2, "length_penalty": NAN}, "length_penalty is nan; use a number from -10 to 10"),
     (
         {"length_penalty": 0.5},
         r"length_penalty is 0\.5, which only beams obey; use n_beams above 1 with it",

@@ -9,6 +9,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from paribus.errors import SpecError
+from paribus.generate.beams import context_beams
 from paribus.generate.choosing import sample_stream
 from paribus.generate.requests import RowRequests
 from paribus.generate.sampling import GeneratedTokens, continue_rows
@@ -35,6 +36,8 @@ class GeneratedAnswer:
     # filter; None where they were not asked for.
     logprobs: tuple[float, ...] | None = None
     likeliest: tuple[tuple[tuple[int, float], ...], ...] | None = None  # ids with theirs, by place
+    # of a beam: its log-probability over its length to the power of the length penalty
+    beam_score: float | None = None
 
 
 def generate_answers(
@@ -48,10 +51,15 @@ def generate_answers(
     """What a model says after each context; a row ends early where `is_done` says so of its
     tokens.
 
-    Each context has `n_samples` answers, one after another; the first is the one that it has
-    alone. A `decoder` gives each answer its text, and is needed for stop strings.
+    Each context has `n_samples` answers, one after another: the first is the one that it has
+    alone, and of beams they are the best. A `decoder` gives each answer its text, and is needed
+    for stop strings.
     """
     _require_obeyed(sampling, decoder)
+    if sampling.n_beams > 1:
+        if is_done is not None:
+            raise SpecError(f"n_beams is {sampling.n_beams} with is_done; use one or the other")
+        return _beam_answers(model, layout, contexts, sampling, decoder)
     laid_contexts = []
     for context in contexts:
         laid = lay_context(layout, context, sampling.n_tokens)
@@ -72,6 +80,25 @@ def generate_answers(
     )
     said = continue_rows(model, layout, inputs_BT.to(device), requests, lengths_B)
     return _answers(layout, laid_contexts, said, ends)
+
+
+def _beam_answers(
+    model: Transformer,
+    layout: ItemLayout,
+    contexts: Sequence[Sequence[int]],
+    sampling: Sampling,
+    decoder: TextDecoder | None,
+) -> tuple[GeneratedAnswer, ...]:
+    """The best answers to each context, one context after another."""
+    answers = []
+    for context in contexts:
+        laid = lay_context(layout, context, sampling.n_tokens)
+        for beam in context_beams(model, layout, laid.inputs, sampling):
+            answer = _answer(layout, beam.tokens, laid.n_truncated)
+            if decoder is not None:
+                answer = replace(answer, text=decoder.text(answer.tokens))
+            answers.append(replace(answer, beam_score=beam.score))
+    return tuple(answers)
 
 
 def _require_obeyed(sampling: Sampling, decoder: TextDecoder | None) -> None:

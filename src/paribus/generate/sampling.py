@@ -86,7 +86,7 @@ def continue_rows(
     `continuation`.
     """
     _require_lengths(inputs_BT, lengths_B)
-    _require_generation(model, layout, inputs_BT, requests.n_tokens, lengths_B)
+    require_generation(model, layout, inputs_BT, requests.n_tokens, lengths_B)
     device = inputs_BT.device
     ends = torch.tensor(layout.end_tokens, device=device)
     opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=device)
@@ -143,7 +143,7 @@ def _rows_done(
     return torch.tensor(done_rows, device=answer_BT.device)
 
 
-def _require_generation(
+def require_generation(
     model: Transformer, layout: ItemLayout, inputs: Tensor, n_tokens: int, lengths: Tensor | None
 ) -> None:
     """UnsupportedError if a position sees the one after it in any text that is made, with a

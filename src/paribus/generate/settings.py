@@ -15,6 +15,7 @@ from paribus.errors import SpecError
 FillOrder = Literal["left", "confident"]
 MAX_FLOAT = sys.float_info.max
 MAX_STOP_STRINGS = 64
+MAX_LENGTH_PENALTY = 10
 MAX_STOP_LETTERS = 1000  # of one stop string
 
 
@@ -68,8 +69,9 @@ def _range_problems(sampling: Sampling) -> Iterator[str]:
     penalty = sampling.repetition_penalty
     if not _is_between(penalty, 0, MAX_FLOAT) or penalty == 0:
         yield _describe("repetition_penalty", penalty, "a number above 0, and below infinity")
-    if not _is_between(sampling.length_penalty, -MAX_FLOAT, MAX_FLOAT):
-        yield _describe("length_penalty", sampling.length_penalty, "a number below infinity")
+    if not _is_between(sampling.length_penalty, -MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY):
+        advice = f"a number from -{MAX_LENGTH_PENALTY} to {MAX_LENGTH_PENALTY}"
+        yield _describe("length_penalty", sampling.length_penalty, advice)
     if sampling.order not in get_args(FillOrder):
         yield _describe("order", sampling.order, " or ".join(map(repr, get_args(FillOrder))))
 
