@@ -113,6 +113,13 @@ class Tokenizer:
             return b"".join(self._bytes.get(number, b"") for number in ids).decode(errors="replace")
         return self.library.decode(ids, skip_special_tokens=False)
 
+    def token_bytes(self, number: int) -> bytes:
+        """The bytes of text that an id of a byte-level tokenizer stands for; none for a special
+        token.
+        """
+        assert self.is_byte_level
+        return self._bytes.get(number, b"")
+
     def encode_batch(self, texts: Sequence[str]) -> Iterator[Encoding]:
         """Each text in ids."""
         if self._words is not None:

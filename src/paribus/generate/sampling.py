@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,12 +11,12 @@ from torch import Tensor
 
 from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
+from paribus.generate.choosing import RowStream, TokenLogprobs, token_logprobs
+from paribus.generate.requests import RowRequests, TokenChooser
+from paribus.generate.settings import Sampling as Sampling
 from paribus.masks import SequenceLayout, find_leak
 from paribus.model import Transformer
 from paribus.objectives.framing import Ids, ItemLayout
-from paribus.runtime import numpy_generator
-
-MAX_FLOAT = sys.float_info.max
 
 
 def can_generate(model: Transformer, length: int | None = None, prefix: int = 0) -> bool:
@@ -32,30 +30,21 @@ def can_generate(model: Transformer, length: int | None = None, prefix: int = 0)
     return find_leak(model.spec.stack.masks, SequenceLayout(length, prefix), answers) is None
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How many tokens are said, and how they are drawn: the likeliest at temperature 0.
-
-    SpecError unless tokens can be drawn so.
-    """
-
-    n_tokens: int = 100
-    temperature: float = 0.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _require_sampling(self.n_tokens, self.temperature, self.seed)
-
-
 @dataclass(frozen=True, eq=False)
 class GeneratedTokens:
-    """Tokens after each context, padded on the right, and how many of them were said."""
+    """Tokens after each context, padded on the right, and how many of them were said.
+
+    Where they were asked for, also natural logarithms of the model's own probabilities, before any
+    penalty, temperature or filter: of each token, and of the likeliest ones at its place.
+    """
 
     tokens_BT: Tensor
     lengths_B: Tensor
+    logprobs_BT: Tensor | None = None
+    likeliest_BTK: Tensor | None = None
+    likeliest_logprobs_BTK: Tensor | None = None
 
 
-@torch.no_grad()
 def continuation(
     model: Transformer,
     layout: ItemLayout,
@@ -72,64 +61,89 @@ def continuation(
     how long each is. After one of the layout's ends, where `is_done` says so of a row's tokens, or
     where the window has no more room, a row is padded.
     """
+    n_rows = len(inputs_BT)
+
+    def is_row_done(_: int, tokens: Ids) -> bool:
+        return is_done is not None and is_done(tokens)
+
+    requests = RowRequests(
+        samplings=[sampling] * n_rows,
+        streams=[RowStream(sampling.seed, row) for row in range(n_rows)],
+        is_done=None if is_done is None else is_row_done,
+    )
+    return continue_rows(model, layout, inputs_BT, requests, lengths_B)
+
+
+@torch.no_grad()
+def continue_rows(
+    model: Transformer,
+    layout: ItemLayout,
+    inputs_BT: Tensor,
+    requests: RowRequests,
+    lengths_B: Tensor | None = None,
+) -> GeneratedTokens:
+    """What follows each context, where each row has settings and draws of its own; see
+    `continuation`.
+    """
     _require_lengths(inputs_BT, lengths_B)
-    _require_generation(model, layout, inputs_BT, sampling.n_tokens, lengths_B)
-    ends = torch.tensor(layout.end_tokens, device=inputs_BT.device)
-    opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=inputs_BT.device)
+    require_generation(model, layout, inputs_BT, requests.n_tokens, lengths_B)
+    device = inputs_BT.device
+    ends = torch.tensor(layout.end_tokens, device=device)
+    opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=device)
     answer_BT = opening.expand(len(inputs_BT), -1)
-    is_finished = torch.zeros(len(inputs_BT), dtype=torch.bool, device=inputs_BT.device)
+    is_finished = torch.zeros(len(inputs_BT), dtype=torch.bool, device=device)
+    n_tokens_B = torch.tensor([one.n_tokens for one in requests.samplings], device=device)
     said_B = torch.zeros_like(inputs_BT[:, 0])
-    for place in range(sampling.n_tokens):
+    chooser = TokenChooser(requests, layout, model.spec.n_vocab, device)
+    seen_BV = chooser.tokens_seen(inputs_BT, _real_mask(lengths_B, inputs_BT.shape[1]))
+    logprobs: list[TokenLogprobs] = []
+    for place in range(requests.n_tokens):
         n_read_B = _n_positions_read(layout, inputs_BT, lengths_B, answer_BT.shape[1])
-        is_finished = is_finished | (n_read_B > layout.window)
+        is_finished = is_finished | (n_read_B > layout.window) | (place >= n_tokens_B)
         if bool(is_finished.all()):
             break
         logits_BV = next_logits(model, layout, inputs_BT, lengths_B, answer_BT)
-        if layout.bars_special_tokens:
-            logits_BV = _bar_special_tokens(logits_BV, layout)
-        token_B = _choose_tokens(logits_BV, sampling, place)
+        token_B = chooser.choose(logits_BV, place, seen_BV)
         token_B = torch.where(is_finished, layout.vocabulary.pad, token_B)
+        if requests.n_logprobs is not None:
+            logprobs.append(token_logprobs(logits_BV, token_B, requests.n_logprobs))
+        if seen_BV is not None:
+            seen_BV = seen_BV.scatter(1, token_B[:, None], True)
         answer_BT = torch.cat([answer_BT, token_B[:, None]], 1)
         said_B = said_B + ~is_finished
         is_finished = is_finished | torch.isin(token_B, ends)
-        if is_done is not None:
-            is_finished = is_finished | _rows_done(answer_BT, len(opening), is_finished, is_done)
-    return GeneratedTokens(answer_BT[:, len(opening) :], said_B)
+        if requests.is_done is not None:
+            is_finished = is_finished | _rows_done(
+                answer_BT, len(opening), is_finished, requests.is_done
+            )
+    return _with_logprobs(GeneratedTokens(answer_BT[:, len(opening) :], said_B), logprobs)
+
+
+def _with_logprobs(said: GeneratedTokens, places: list[TokenLogprobs]) -> GeneratedTokens:
+    """What was said with its log-probabilities, where there are any."""
+    if not places:
+        return said
+    return replace(
+        said,
+        logprobs_BT=torch.stack([one.said_B for one in places], 1),
+        likeliest_BTK=torch.stack([one.likeliest_BK for one in places], 1),
+        likeliest_logprobs_BTK=torch.stack([one.logprobs_BK for one in places], 1),
+    )
 
 
 def _rows_done(
-    answer_BT: Tensor, n_opening: int, is_finished: Tensor, is_done: Callable[[Ids], bool]
+    answer_BT: Tensor, n_opening: int, is_finished: Tensor, is_done: Callable[[int, Ids], bool]
 ) -> Tensor:
     """Which of the rows that are not finished are done now."""
     done_rows = []
-    for tokens, was_finished in zip(
-        answer_BT[:, n_opening:].tolist(), is_finished.tolist(), strict=True
+    for row, (tokens, was_finished) in enumerate(
+        zip(answer_BT[:, n_opening:].tolist(), is_finished.tolist(), strict=True)
     ):
-        done_rows.append(not was_finished and is_done(tuple(tokens)))
+        done_rows.append(not was_finished and is_done(row, tuple(tokens)))
     return torch.tensor(done_rows, device=answer_BT.device)
 
 
-def _require_sampling(n_tokens: int, temperature: float, seed: int) -> None:
-    problems = []
-    if not _is_integer(n_tokens) or n_tokens < 1:
-        problems.append(f"n_tokens is {n_tokens!r}; use a whole number from 1 up")
-    if (
-        isinstance(temperature, bool)
-        or not isinstance(temperature, Real)
-        or not 0 <= temperature <= MAX_FLOAT
-    ):
-        problems.append(f"temperature is {temperature!r:.40}; use 0 or more, and below infinity")
-    if not _is_integer(seed) or seed < 0:
-        problems.append(f"seed is {seed!r}; use a whole number from 0 up")
-    if problems:
-        raise SpecError(problems)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _require_generation(
+def require_generation(
     model: Transformer, layout: ItemLayout, inputs: Tensor, n_tokens: int, lengths: Tensor | None
 ) -> None:
     """UnsupportedError if a position sees the one after it in any text that is made, with a
@@ -201,14 +215,6 @@ def next_logits(
     return model.logits(states_BTD[rows_B, last_B]).float()
 
 
-def _bar_special_tokens(logits_BV: Tensor, layout: ItemLayout) -> Tensor:
-    """Logits of text and of what ends an answer; nothing else may be said."""
-    ids = torch.arange(logits_BV.shape[-1], device=logits_BV.device)
-    ends = torch.tensor(layout.end_tokens, device=logits_BV.device)
-    is_special = (ids >= layout.vocabulary.n_text) & ~torch.isin(ids, ends)
-    return logits_BV.masked_fill(is_special, float("-inf"))
-
-
 def _one_sequence_batch(
     layout: ItemLayout, inputs: Tensor, lengths: Tensor | None, answer: Tensor
 ) -> Batch:
@@ -247,24 +253,3 @@ def _real_mask(lengths: Tensor | None, longest: int) -> Tensor | None:
     if lengths is None:
         return None
     return torch.arange(longest, device=lengths.device) < lengths[:, None]
-
-
-def _choose_tokens(logits_BV: Tensor, sampling: Sampling, place: int) -> Tensor:
-    temperature = float(sampling.temperature)
-    if temperature == 0:
-        return logits_BV.argmax(-1)
-    return _sample_tokens(logits_BV, temperature, sampling.seed, place)
-
-
-def _sample_tokens(logits_BV: Tensor, temperature: float, seed: int, step: int) -> Tensor:
-    """One token a row by its own draw, so that a row says the same in any company."""
-    chances = [
-        numpy_generator(seed, "generate", row, step).random() for row in range(len(logits_BV))
-    ]
-    # Below the largest first: however low the temperature, the likeliest stays 0 and nothing
-    # overflows.
-    below_BV = (logits_BV - logits_BV.amax(-1, keepdim=True)).double() / temperature
-    cumulative = below_BV.softmax(-1).cumsum(-1)
-    return (
-        cumulative < torch.tensor(chances, device=logits_BV.device)[:, None] * cumulative[:, -1:]
-    ).sum(-1)

@@ -1,0 +1,196 @@
+"""Which token comes next, from logits: the likeliest, or one drawn from those that filters leave.
+
+Every function is one of tensors alone and works on any device. A row's token depends on its own
+logits, settings and draw, and on nothing else in the batch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from paribus.generate.settings import Sampling
+from paribus.runtime import derive_seed, numpy_generator_per_name
+
+_LEAST_DRAW = sys.float_info.min  # so that a draw of 0 takes no token of probability 0
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Where the draws of a row come from: the seed of its request, and its number there."""
+
+    seed: int
+    row: int = 0
+
+
+def sample_stream(seed: int, row: int, sample: int) -> RowStream:
+    """The stream of one of several answers to a context; the first is that of a single answer."""
+    if sample == 0:
+        return RowStream(seed, row)
+    return RowStream(derive_seed(seed, "generate sample", sample), row)
+
+
+def draw_uniforms(
+    streams: Sequence[RowStream], n_places: int, first_place: int = 0
+) -> NDArray[np.float64]:
+    """Uniform draws for rows and places, [B, T]: each is a function of (seed, row, place) alone,
+    so that any block of them can be drawn ahead.
+    """
+    places = range(first_place, first_place + n_places)
+    uniforms_BT = np.empty((len(streams), n_places))
+    for uniforms_T, stream in zip(uniforms_BT, streams, strict=True):
+        generators = numpy_generator_per_name(
+            stream.seed, "generate", stream.row, last_names=places
+        )
+        for column, generator in enumerate(generators):
+            uniforms_T[column] = generator.random()
+    return uniforms_BT
+
+
+@dataclass(frozen=True, eq=False)
+class RowChoices:
+    """How the token of each row is chosen, in tensors [B]; None where no row asks for it."""
+
+    temperature_B: Tensor | None  # None: every row takes the likeliest token
+    top_k_B: Tensor | None
+    top_p_B: Tensor | None
+    min_p_B: Tensor | None
+    repetition_penalty_B: Tensor | None
+    largest_k: int = 0
+
+
+def row_choices(samplings: Sequence[Sampling], device: torch.device | str = "cpu") -> RowChoices:
+    """How rows are chosen that each have settings of their own."""
+    return RowChoices(
+        temperature_B=_column([one.temperature for one in samplings], 0, device),
+        top_k_B=_column([one.top_k for one in samplings], 0, device),
+        top_p_B=_column([one.top_p for one in samplings], 1, device),
+        min_p_B=_column([one.min_p for one in samplings], 0, device),
+        repetition_penalty_B=_column([one.repetition_penalty for one in samplings], 1, device),
+        largest_k=max((int(one.top_k) for one in samplings), default=0),
+    )
+
+
+def _column(values: list[float], neutral: float, device: torch.device | str) -> Tensor | None:
+    """Values of rows in their own type; None where all are neutral."""
+    if all(value == neutral for value in values):
+        return None
+    if all(isinstance(value, int) for value in values):
+        return torch.tensor(values, device=device)
+    return torch.tensor([float(value) for value in values], dtype=torch.float64, device=device)
+
+
+def choose_tokens(
+    logits_BV: Tensor,
+    choices: RowChoices,
+    uniforms_B: Tensor | None = None,
+    seen_BV: Tensor | None = None,
+) -> Tensor:
+    """The next token of each row, [B].
+
+    `uniforms_B` are the draws of this place, needed above temperature 0. `seen_BV` is True for
+    tokens that were read or said before, needed with a repetition penalty.
+    """
+    if choices.repetition_penalty_B is not None:
+        assert seen_BV is not None
+        logits_BV = penalise_repetition(logits_BV, seen_BV, choices.repetition_penalty_B)
+    likeliest_B = logits_BV.argmax(-1)
+    if choices.temperature_B is None:
+        return likeliest_B
+    assert uniforms_B is not None
+    drawn_B = draw_tokens(filter_scores(logits_BV, choices), uniforms_B)
+    return torch.where(choices.temperature_B == 0, likeliest_B, drawn_B)
+
+
+def penalise_repetition(logits_BV: Tensor, seen_BV: Tensor, penalty_B: Tensor) -> Tensor:
+    """Logits in which those of tokens that were seen are divided by the penalty, or multiplied
+    where they are negative.
+    """
+    penalty_B1 = penalty_B[:, None].to(logits_BV.dtype)
+    penalised_BV = torch.where(logits_BV < 0, logits_BV * penalty_B1, logits_BV / penalty_B1)
+    return torch.where(seen_BV, penalised_BV, logits_BV)
+
+
+def filter_scores(logits_BV: Tensor, choices: RowChoices) -> Tensor:
+    """Logits over the temperature, less the largest of their row, in float64; -inf where a filter
+    removes a token.
+    """
+    # Below the largest first: however low the temperature, the likeliest stays 0 and nothing
+    # overflows.
+    scores_BV = (logits_BV - logits_BV.amax(-1, keepdim=True)).double()
+    if choices.temperature_B is not None:
+        is_greedy_B = choices.temperature_B == 0
+        temperature_B = choices.temperature_B.double().masked_fill(is_greedy_B, 1.0)
+        scores_BV = scores_BV / temperature_B[:, None]
+    if choices.top_k_B is not None:
+        scores_BV = keep_top_k(scores_BV, choices.top_k_B, choices.largest_k)
+    if choices.top_p_B is not None:
+        scores_BV = keep_top_p(scores_BV, choices.top_p_B.double())
+    if choices.min_p_B is not None:
+        scores_BV = keep_min_p(scores_BV, choices.min_p_B.double())
+    return scores_BV
+
+
+def keep_top_k(scores_BV: Tensor, top_k_B: Tensor, largest_k: int) -> Tensor:
+    """Scores of the k highest of each row, and of those that equal the k-th; where k is 0, all."""
+    n_kept = min(largest_k, scores_BV.shape[-1])
+    highest_BK = scores_BV.topk(n_kept, dim=-1).values
+    place_B = (top_k_B.clamp(min=1, max=n_kept) - 1).long()
+    least_B = highest_BK.gather(1, place_B[:, None])
+    is_below = (scores_BV < least_B) & (top_k_B[:, None] > 0)
+    return scores_BV.masked_fill(is_below, float("-inf"))
+
+
+def keep_top_p(scores_BV: Tensor, top_p_B: Tensor) -> Tensor:
+    """Scores of the fewest tokens of each row, the likeliest first, whose probability reaches
+    top-p; always of one.
+    """
+    ascending_BV, order_BV = scores_BV.sort(dim=-1, stable=True)
+    # The least likely are removed, as long as they do not add up to more than is to be left out.
+    cumulative_BV = ascending_BV.softmax(-1).cumsum(-1)
+    is_removed = (cumulative_BV <= 1 - top_p_B[:, None]) & (top_p_B[:, None] < 1)
+    is_removed[:, -1] = False
+    is_removed_BV = torch.zeros_like(is_removed).scatter(1, order_BV, is_removed)
+    return scores_BV.masked_fill(is_removed_BV, float("-inf"))
+
+
+def keep_min_p(scores_BV: Tensor, min_p_B: Tensor) -> Tensor:
+    """Scores of the tokens whose probability is at least min-p of the likeliest one's."""
+    least_B = scores_BV.amax(-1, keepdim=True) + min_p_B[:, None].log()
+    return scores_BV.masked_fill(scores_BV < least_B, float("-inf"))
+
+
+def draw_tokens(scores_BV: Tensor, uniforms_B: Tensor) -> Tensor:
+    """One token a row, by its own draw, with the probabilities that scores have."""
+    cumulative_BV = scores_BV.softmax(-1).cumsum(-1)
+    draws_B = uniforms_B[:, None] * cumulative_BV[:, -1:]
+    return (cumulative_BV < draws_B.clamp(min=_LEAST_DRAW)).sum(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenLogprobs:
+    """Natural logarithms of the model's own probabilities: of what was said, and of the likeliest
+    tokens at the same place.
+    """
+
+    said_B: Tensor
+    likeliest_BK: Tensor  # ids
+    logprobs_BK: Tensor  # of the likeliest
+
+
+def token_logprobs(logits_BV: Tensor, token_B: Tensor, n_likeliest: int) -> TokenLogprobs:
+    """Log-probabilities from a model's own logits: before any penalty, temperature or filter."""
+    logprobs_BV = logits_BV.log_softmax(-1)
+    n_likeliest = min(n_likeliest, logits_BV.shape[-1])
+    highest_BK, ids_BK = logprobs_BV.topk(n_likeliest, dim=-1)
+    return TokenLogprobs(
+        said_B=logprobs_BV.gather(1, token_B[:, None])[:, 0],
+        likeliest_BK=ids_BK,
+        logprobs_BK=highest_BK,
+    )
