@@ -42,21 +42,24 @@ class AnswerStream:
         n_rows, longest = inputs_BT.shape
         self._lengths = list(lengths or [longest] * n_rows)
         self._rows = list(range(n_rows))  # those that are still read, by their numbers
-        self._n_rows = n_rows
+        self._n_rows, self._n_said = n_rows, 0
         batch = self._first_batch(inputs_BT)
         reserve = min(batch.layout.length + n_tokens, model.spec.max_length)
         self._read = model.read(batch, reserve=reserve)
 
-    def logits(self) -> Tensor:
-        """Logits for the place after each answer so far, [B, V], in float32; zeros of rows whose
+    def logits(self, said_BT: Tensor, parents_B: Tensor | None = None) -> Tensor:
+        """Logits for the place after what was said so far, [B, V], in float32; zeros of rows whose
         window is full.
+
+        Each call has one token more than the one before. `parents_B` are the rows of that call
+        that each row continues; None: its own.
         """
-        out = self._read
-        n_read = out.states_BTD.shape[1]
-        if n_read == 1:
-            states_BD = out.states_BTD[:, 0]
-        else:
-            states_BD = self._last_states(out)
+        if parents_B is not None:
+            self._select(parents_B.tolist())
+        if said_BT.shape[1] > self._n_said:
+            self._append(said_BT[:, -1])
+            self._n_said = said_BT.shape[1]
+        states_BD = self._last_states(self._read)
         logits_BV = self._model.logits(states_BD).float()
         if len(self._rows) == self._n_rows:
             return logits_BV
@@ -64,10 +67,17 @@ class AnswerStream:
         whole[self._rows] = logits_BV
         return whole
 
-    def append(self, token_B: Tensor) -> None:
-        """Read what was said, one token a row; of rows that left, it is passed over."""
-        cache = self._read.cache
-        self._rows, cache = self._rows_with_room(cache)
+    def _select(self, parents: list[int]) -> None:
+        """Go on with some rows, each any number of times."""
+        assert len(self._rows) == self._n_rows
+        self._n_rows = len(parents)
+        if parents != self._rows:
+            self._read = self._read._replace(cache=self._read.cache.select_rows(parents))
+        self._rows = list(range(self._n_rows))
+
+    def _append(self, token_B: Tensor) -> None:
+        """Read what was said; of rows that left, it is passed over."""
+        self._rows, cache = self._rows_with_room(self._read.cache)
         if not self._rows:
             return
         if len(self._rows) < self._n_rows:
@@ -85,6 +95,8 @@ class AnswerStream:
 
     def _last_states(self, out: CachedStates) -> Tensor:
         """The state of the last token of each row."""
+        if out.states_BTD.shape[1] == 1:
+            return out.states_BTD[:, 0]
         places = torch.from_numpy(out.places_BT).to(out.states_BTD.device)
         rows = torch.arange(len(places), device=places.device)
         return out.states_BTD[rows, places.argmax(1)]
