@@ -87,7 +87,7 @@ class TransformerBlock(nn.Module):
 
         def feed_forward(rows: Tensor) -> Tensor:
             if isinstance(self.feed_forward, FeedForward):
-                out = self.feed_forward(rows)
+                out = self.feed_forward(rows, forward)
             else:
                 out, load = self.feed_forward(
                     rows, context.mask.queries.real_BT, forward.compute == "gathered"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from paribus.batch import Batch, BatchLayout
 from paribus.errors import SpecError
 from paribus.masks import Rule, plan_growth
 from paribus.model.cache import SourceKeys, StackCache
+from paribus.model.linear import JoinedWeights
 from paribus.model.slots import NO_PLACE, CachedTexts, IntArray
 
 
@@ -23,6 +24,7 @@ class Cache:
 
     stack: StackCache
     source: SourceKeys | None = None
+    weights: JoinedWeights = field(default_factory=JoinedWeights)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -41,7 +43,7 @@ class Cache:
     def select_rows(self, rows: Sequence[int]) -> Cache:
         """Some of the texts, in any order and any number of times each."""
         source = None if self.source is None else self.source.select_rows(rows)
-        return Cache(self.stack.select_rows(rows), source)
+        return Cache(self.stack.select_rows(rows), source, self.weights)
 
 
 class CachedStates(NamedTuple):

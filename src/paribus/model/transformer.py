@@ -122,16 +122,17 @@ class Transformer(nn.Module):
         """
         texts = texts_of(batch.layout)
         self._require_length(max(texts.lengths))
-        source = None if cache is None else cache.source
+        empty = StackCache.empty(self.spec.stack.masks, batch.layout.n_sequences)
+        cache = cache or Cache(empty)
+        forward = Forward(observer=observer, weights=cache.weights)
         if batch.source is not None and self.encoder is not None:
-            source, cache = self._source_keys(batch.source, Forward(observer=observer)), None
-        self._require_source(source)
-        stack = None if cache is None else cache.stack
-        if stack is None:
-            stack = StackCache.empty(self.spec.stack.masks, batch.layout.n_sequences)
+            source = self._source_keys(batch.source, forward)
+            cache = replace(cache, stack=empty, source=source)
+        self._require_source(cache.source)
+        stack = cache.stack
         places_BT = places_to_read(stack.rules, stack.texts, texts)
         stack_pass = StackPass(stack, places_BT, texts, batch.tokens_BT.device, reserve)
-        return self._read_pass(tokens_at(batch, places_BT), places_BT, stack_pass, source, observer)
+        return self._read_pass(tokens_at(batch, places_BT), places_BT, stack_pass, cache, forward)
 
     def append(self, tokens_BT: Tensor, cache: Cache) -> CachedStates:
         """Read tokens behind each text of a cache. Prefixes stay where they are."""
@@ -143,7 +144,8 @@ class Transformer(nn.Module):
         places_BT, texts = appended_places(cache.stack.texts, tokens_BT.shape[1])
         self._require_length(max(texts.lengths))
         stack_pass = StackPass(cache.stack, places_BT, texts, tokens_BT.device)
-        return self._read_pass(tokens_BT, places_BT, stack_pass, cache.source, None)
+        forward = Forward(weights=cache.weights)
+        return self._read_pass(tokens_BT, places_BT, stack_pass, cache, forward)
 
     @cached_property
     def is_appendable(self) -> bool:
@@ -155,13 +157,12 @@ class Transformer(nn.Module):
         tokens_BT: Tensor,
         places_BT: IntArray,
         stack_pass: StackPass,
-        source: SourceKeys | None,
-        observer: Observer | None,
+        cache: Cache,
+        forward: Forward,
     ) -> CachedStates:
-        forward = Forward(observer=observer, cache=stack_pass)
-        batch = Batch(tokens_BT, stack_pass.queries)
-        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
-        return CachedStates(out.states_BTD, places_BT, Cache(stack_pass.finish(), source))
+        forward, batch = replace(forward, cache=stack_pass), Batch(tokens_BT, stack_pass.queries)
+        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, cache.source, forward)
+        return CachedStates(out.states_BTD, places_BT, replace(cache, stack=stack_pass.finish()))
 
     def _source_keys(self, source: Batch, forward: Forward) -> SourceKeys:
         """What each layer attends to of a source."""
@@ -172,7 +173,7 @@ class Transformer(nn.Module):
         for number, block in enumerate(self.stack.layers):
             assert isinstance(block, TransformerBlock)
             if block.cross is not None:
-                layers[number] = block.cross.source_keys(states_BSD)
+                layers[number] = block.cross.source_keys(states_BSD, forward)
         return SourceKeys(layers, source.layout)
 
     def _require_source(self, source: SourceKeys | None) -> None:
