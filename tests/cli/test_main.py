@@ -32,8 +32,8 @@ def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[s
 def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
-        == "corpus demo diff doctor evaluate export fields fill-mask generate import plan price report"
-        " rows run runs show tasks train watch"
+        == "corpus demo diff doctor evaluate export fields fill-mask generate import plan price"
+        " report rows run runs show tasks train watch"
     )
 
 

@@ -11,7 +11,7 @@ from byte_models import BYTE_TOKENIZER, VOCABULARY, byte_model
 import paribus as pb
 from paribus.batch import Batch
 from paribus.errors import SpecError
-from paribus.generate import Sampling, TextDecoder, generate_answers
+from paribus.generate import Sampling, TextDecoder, fill_answers
 from paribus.generate.mask_filling import (
     fills_masks,
     lay_masked_text,
@@ -59,7 +59,7 @@ def test_each_mask_is_filled_with_the_likeliest_token(
     order: Literal["left", "confident"],
 ) -> None:
     model, layout = model_and_layout()
-    answers = generate_answers(model, layout, CONTEXTS, Sampling(5, order=order))
+    answers = fill_answers(model, layout, CONTEXTS, Sampling(5, order=order))
     for context, answer in zip(CONTEXTS, answers, strict=True):
         inputs = lay_context(layout, context, 5).inputs
         by_hand = filled_by_hand(model, (*inputs, *[MASK] * 5), order)[len(inputs) :]
@@ -71,7 +71,7 @@ def test_each_mask_is_filled_with_the_likeliest_token(
 def test_the_two_orders_are_not_the_same() -> None:
     model, layout = model_and_layout()
     left, confident = (
-        generate_answers(model, layout, CONTEXTS, Sampling(9, order=order))
+        fill_answers(model, layout, CONTEXTS, Sampling(9, order=order))
         for order in ("left", "confident")
     )
     assert left != confident
@@ -83,13 +83,11 @@ def test_answers_together_are_those_of_each_alone(order: Literal["left", "confid
     sampling = Sampling(
         9, temperature=0.8, top_k=30, repetition_penalty=1.2, n_logprobs=2, order=order
     )
-    together = generate_answers(model, layout, CONTEXTS, sampling, decoder=DECODER)
-    (alone,) = generate_answers(model, layout, CONTEXTS[:1], sampling, decoder=DECODER)
+    together = fill_answers(model, layout, CONTEXTS, sampling, DECODER)
+    (alone,) = fill_answers(model, layout, CONTEXTS[:1], sampling, DECODER)
     assert alone.tokens == together[0].tokens
     assert alone.logprobs == pytest.approx(together[0].logprobs, abs=1e-5)
-    several = generate_answers(
-        model, layout, CONTEXTS, replace(sampling, n_samples=2), decoder=DECODER
-    )
+    several = fill_answers(model, layout, CONTEXTS, replace(sampling, n_samples=2), DECODER)
     assert [answer.tokens for answer in several[::2]] == [answer.tokens for answer in together]
     for answer in together:
         assert answer.logprobs is not None
@@ -101,11 +99,11 @@ def test_answers_together_are_those_of_each_alone(order: Literal["left", "confid
 def test_a_filled_answer_ends_before_its_stop_string() -> None:
     model, layout = model_and_layout()
     sampling = Sampling(12, temperature=3.0, seed=1)
-    (whole,) = generate_answers(model, layout, CONTEXTS[:1], sampling, decoder=DECODER)
+    (whole,) = fill_answers(model, layout, CONTEXTS[:1], sampling, DECODER)
     assert whole.text
     letter = whole.text[4]
-    (answer,) = generate_answers(
-        model, layout, CONTEXTS[:1], replace(sampling, stop=(letter,)), decoder=DECODER
+    (answer,) = fill_answers(
+        model, layout, CONTEXTS[:1], replace(sampling, stop=(letter,)), DECODER
     )
     assert (answer.text, answer.stop_string) == (whole.text.partition(letter)[0], letter)
 
@@ -135,7 +133,7 @@ def test_what_cannot_be_filled_is_refused() -> None:
     with pytest.raises(SpecError, match="is 'causal', which was not trained to fill masks"):
         mask_filling_layout(CausalLM(), model.spec, VOCABULARY, 9)
     with pytest.raises(SpecError, match="n_beams is 2, but masks are filled one by one"):
-        generate_answers(model, layout, CONTEXTS, Sampling(2, n_beams=2))
+        fill_answers(model, layout, CONTEXTS, Sampling(2, n_beams=2))
 
 
 def test_one_component_that_fills_masks_is_enough() -> None:

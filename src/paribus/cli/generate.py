@@ -26,6 +26,7 @@ from paribus.generate import (
     Sampling,
     TextDecoder,
     can_generate,
+    fill_answers,
     generate_answers,
 )
 from paribus.generate.mask_filling import fills_masks, mask_filling_layout
@@ -89,6 +90,8 @@ def _texts_of(
     print_notes(*_remarks(checkpoint, layout))
     print_notes(*_truncation_note(len(ids), n_truncated, layout.window))
     decoder = TextDecoder(checkpoint.tokenizer, checkpoint.vocabulary)
+    if fills_masks(layout.component.objective):
+        return fill_answers(model, layout, [ids], sampling, decoder)
     return generate_answers(model, layout, [ids], sampling, decoder=decoder)
 
 

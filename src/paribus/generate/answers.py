@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from paribus.errors import SpecError
 from paribus.generate.beams import context_beams
 from paribus.generate.choosing import sample_stream
-from paribus.generate.mask_filling import append_masks, fill_rows, fills_masks
+from paribus.generate.mask_filling import append_masks, fill_rows
 from paribus.generate.requests import RowRequests
 from paribus.generate.sampling import GeneratedTokens, continue_rows
 from paribus.generate.settings import Sampling
@@ -56,27 +56,64 @@ def generate_answers(
     alone, and of beams they are the best. A `decoder` gives each answer its text, and is needed
     for stop strings.
     """
-    _require_obeyed(sampling, layout, decoder)
+    _require_decoder(sampling, decoder)
+    if sampling.order != "left":
+        raise SpecError(
+            f"order is {sampling.order!r}, but the tokens are said one after another; use it with"
+            " a model that fills masks"
+        )
     if sampling.n_beams > 1:
         if is_done is not None:
             raise SpecError(f"n_beams is {sampling.n_beams} with is_done; use one or the other")
         return _beam_answers(model, layout, contexts, sampling, decoder)
+    laid_contexts = _laid_contexts(layout, contexts, sampling)
+    ends = _RowEnds(sampling, is_done, decoder, len(laid_contexts))
+    requests = _row_requests(sampling, len(laid_contexts), ends)
+    said = _continue_answers(model, layout, laid_contexts, requests)
+    return _answers(layout, laid_contexts, said, ends)
+
+
+def fill_answers(
+    model: Transformer,
+    layout: ItemLayout,
+    contexts: Sequence[Sequence[int]],
+    sampling: Sampling,
+    decoder: TextDecoder | None = None,
+) -> tuple[GeneratedAnswer, ...]:
+    """What a model that fills masks puts under those after each context, in the order that is
+    asked for; see `generate_answers`.
+    """
+    _require_decoder(sampling, decoder)
+    if sampling.n_beams > 1:
+        raise SpecError(
+            f"n_beams is {sampling.n_beams}, but masks are filled one by one; use it with a model"
+            " that says what follows"
+        )
+    laid_contexts = _laid_contexts(layout, contexts, sampling)
+    ends = _RowEnds(sampling, None, decoder, len(laid_contexts))
+    requests = _row_requests(sampling, len(laid_contexts), ends)
+    said = _fill_answers(model, layout, laid_contexts, requests)
+    return _answers(layout, laid_contexts, said, ends)
+
+
+def _laid_contexts(
+    layout: ItemLayout, contexts: Sequence[Sequence[int]], sampling: Sampling
+) -> list[LaidContext]:
+    """Each context as often as it is answered."""
     laid_contexts = []
     for context in contexts:
         laid = lay_context(layout, context, sampling.n_tokens)
         laid_contexts += [laid] * sampling.n_samples
-    n_rows = len(laid_contexts)
+    return laid_contexts
+
+
+def _row_requests(sampling: Sampling, n_rows: int, ends: _RowEnds) -> RowRequests:
+    """The same settings for each row, with draws of its own."""
     streams = []
     for row in range(n_rows):
         context, sample = divmod(row, sampling.n_samples)
         streams.append(sample_stream(sampling.seed, context, sample))
-    ends = _RowEnds(sampling, is_done, decoder, n_rows)
-    requests = RowRequests(samplings=[sampling] * n_rows, streams=streams, is_done=ends.row_check)
-    if fills_masks(layout.component.objective):
-        said = _fill_answers(model, layout, laid_contexts, requests)
-    else:
-        said = _continue_answers(model, layout, laid_contexts, requests)
-    return _answers(layout, laid_contexts, said, ends)
+    return RowRequests(samplings=[sampling] * n_rows, streams=streams, is_done=ends.row_check)
 
 
 def _continue_answers(
@@ -140,23 +177,12 @@ def _beam_answers(
     return tuple(answers)
 
 
-def _require_obeyed(sampling: Sampling, layout: ItemLayout, decoder: TextDecoder | None) -> None:
-    """SpecError for settings that this layout, or tokens without text, cannot obey."""
+def _require_decoder(sampling: Sampling, decoder: TextDecoder | None) -> None:
+    """SpecError where stop strings are asked for, and nothing gives text."""
     if sampling.stop and decoder is None:
         raise SpecError(
             f"stop is {sampling.stop!r:.40}, but nothing here turns tokens into text; give a"
             " decoder, or use is_done"
-        )
-    is_filled = fills_masks(layout.component.objective)
-    if sampling.order != "left" and not is_filled:
-        raise SpecError(
-            f"order is {sampling.order!r}, but the tokens are said one after another; use it with"
-            " a model that fills masks"
-        )
-    if sampling.n_beams > 1 and is_filled:
-        raise SpecError(
-            f"n_beams is {sampling.n_beams}, but masks are filled one by one; use it with a model"
-            " that says what follows"
         )
 
 
