@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from paribus.cli.doctor import doctor as doctor
     from paribus.cli.evaluate import evaluate_run as evaluate_run
     from paribus.cli.fields import fields as fields
+    from paribus.cli.fill_mask import fill_mask as fill_mask
     from paribus.cli.generate import generate_text as generate_text
+    from paribus.cli.generate import generate_texts as generate_texts
     from paribus.cli.plan import plan as plan
     from paribus.cli.price import price as price
     from paribus.cli.report import write_report as write_report
@@ -64,7 +66,9 @@ else:
         "evaluate_tasks": "paribus.cli.terminal.task_evaluation",
         "export": "paribus.interop",
         "fields": "paribus.cli.fields",
+        "fill_mask": "paribus.cli.fill_mask",
         "generate_text": "paribus.cli.generate",
+        "generate_texts": "paribus.cli.generate",
         "import_": "paribus.interop",
         "load": "paribus.spec",
         "plan": "paribus.cli.plan",

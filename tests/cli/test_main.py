@@ -32,8 +32,8 @@ def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[s
 def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
-        == "corpus demo diff doctor evaluate export fields generate import plan price report rows"
-        " run runs show tasks train watch"
+        == "corpus demo diff doctor evaluate export fields fill-mask generate import plan price"
+        " report rows run runs show tasks train watch"
     )
 
 
@@ -145,8 +145,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
         answer.err
         == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are corpus, demo,"
         " diff,"
-        " doctor, evaluate, export, fields, generate, import, plan, price, report, rows, run,"
-        " runs, show, tasks, train, watch\n"
+        " doctor, evaluate, export, fields, fill-mask, generate, import, plan, price, report,"
+        " rows, run, runs, show, tasks, train, watch\n"
     )
 
 
@@ -210,6 +210,7 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "evaluate": ("x",),
     "export": ("x", "y"),
     "fields": (),
+    "fill-mask": ("x", "y"),
     "generate": ("x", "y"),
     "import": ("x", "y"),
     "plan": ("mixed-attention",),

@@ -120,12 +120,12 @@ def _is_out_of_memory(fault: Exception) -> bool:
 
 def verbs() -> dict[str, str]:
     """Verb → the name of its module; a Python keyword such as `import` carries an underscore
-    there.
+    there, and a verb of two words has one for its hyphen.
     """
     modules: dict[str, str] = {}
     for module in iter_modules(__path__):
         if not module.ispkg and not module.name.startswith("_"):
-            modules[module.name.rstrip("_")] = module.name
+            modules[module.name.rstrip("_").replace("_", "-")] = module.name
     return modules
 
 

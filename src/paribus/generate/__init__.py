@@ -1,6 +1,7 @@
 """How is text made?"""
 
 from paribus.generate.answers import GeneratedAnswer as GeneratedAnswer
+from paribus.generate.answers import fill_answers as fill_answers
 from paribus.generate.answers import generate_answers as generate_answers
 from paribus.generate.own_samples import draw_own_pairs as draw_own_pairs
 from paribus.generate.sampling import can_generate as can_generate

@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from paribus.errors import SpecError
 from paribus.generate.beams import context_beams
 from paribus.generate.choosing import sample_stream
+from paribus.generate.mask_filling import append_masks, fill_rows
 from paribus.generate.requests import RowRequests
 from paribus.generate.sampling import GeneratedTokens, continue_rows
 from paribus.generate.settings import Sampling
@@ -55,31 +56,106 @@ def generate_answers(
     alone, and of beams they are the best. A `decoder` gives each answer its text, and is needed
     for stop strings.
     """
-    _require_obeyed(sampling, decoder)
+    _require_decoder(sampling, decoder)
+    if sampling.order != "left":
+        raise SpecError(
+            f"order is {sampling.order!r}, but the tokens are said one after another; use it with"
+            " a model that fills masks"
+        )
     if sampling.n_beams > 1:
         if is_done is not None:
             raise SpecError(f"n_beams is {sampling.n_beams} with is_done; use one or the other")
         return _beam_answers(model, layout, contexts, sampling, decoder)
+    laid_contexts = _laid_contexts(layout, contexts, sampling)
+    ends = _RowEnds(sampling, is_done, decoder, len(laid_contexts))
+    requests = _row_requests(sampling, len(laid_contexts), ends)
+    said = _continue_answers(model, layout, laid_contexts, requests)
+    return _answers(layout, laid_contexts, said, ends)
+
+
+def fill_answers(
+    model: Transformer,
+    layout: ItemLayout,
+    contexts: Sequence[Sequence[int]],
+    sampling: Sampling,
+    decoder: TextDecoder | None = None,
+) -> tuple[GeneratedAnswer, ...]:
+    """What a model that fills masks puts under those after each context, in the order that is
+    asked for; see `generate_answers`.
+    """
+    _require_decoder(sampling, decoder)
+    if sampling.n_beams > 1:
+        raise SpecError(
+            f"n_beams is {sampling.n_beams}, but masks are filled one by one; use it with a model"
+            " that says what follows"
+        )
+    laid_contexts = _laid_contexts(layout, contexts, sampling)
+    ends = _RowEnds(sampling, None, decoder, len(laid_contexts))
+    requests = _row_requests(sampling, len(laid_contexts), ends)
+    said = _fill_answers(model, layout, laid_contexts, requests)
+    return _answers(layout, laid_contexts, said, ends)
+
+
+def _laid_contexts(
+    layout: ItemLayout, contexts: Sequence[Sequence[int]], sampling: Sampling
+) -> list[LaidContext]:
+    """Each context as often as it is answered."""
     laid_contexts = []
     for context in contexts:
         laid = lay_context(layout, context, sampling.n_tokens)
         laid_contexts += [laid] * sampling.n_samples
+    return laid_contexts
+
+
+def _row_requests(sampling: Sampling, n_rows: int, ends: _RowEnds) -> RowRequests:
+    """The same settings for each row, with draws of its own."""
+    streams = []
+    for row in range(n_rows):
+        context, sample = divmod(row, sampling.n_samples)
+        streams.append(sample_stream(sampling.seed, context, sample))
+    return RowRequests(samplings=[sampling] * n_rows, streams=streams, is_done=ends.row_check)
+
+
+def _continue_answers(
+    model: Transformer,
+    layout: ItemLayout,
+    laid_contexts: Sequence[LaidContext],
+    requests: RowRequests,
+) -> GeneratedTokens:
     device = model.embedding.weight.device
     rows = [torch.tensor(laid.inputs) for laid in laid_contexts]
     inputs_BT = pad_sequence(rows, batch_first=True, padding_value=layout.vocabulary.pad)
     lengths_B = None
     if len({len(row) for row in rows}) > 1:
         lengths_B = torch.tensor([len(row) for row in rows]).to(device)
-    streams = []
-    for row in range(len(rows)):
-        context, sample = divmod(row, sampling.n_samples)
-        streams.append(sample_stream(sampling.seed, context, sample))
-    ends = _RowEnds(sampling, is_done, decoder, len(rows))
-    requests = RowRequests(
-        samplings=[sampling] * len(rows), streams=streams, is_done=ends.row_check
-    )
-    said = continue_rows(model, layout, inputs_BT.to(device), requests, lengths_B)
-    return _answers(layout, laid_contexts, said, ends)
+    return continue_rows(model, layout, inputs_BT.to(device), requests, lengths_B)
+
+
+def _fill_answers(
+    model: Transformer,
+    layout: ItemLayout,
+    laid_contexts: Sequence[LaidContext],
+    requests: RowRequests,
+) -> GeneratedTokens:
+    """Masks after each context, filled; then every answer is looked at from its beginning."""
+    inputs = [laid.inputs for laid in laid_contexts]
+    rows = append_masks(layout, inputs, requests.n_tokens, model.embedding.weight.device)
+    said = fill_rows(model, layout, rows, requests)
+    if requests.is_done is None:
+        return said
+    lengths = []
+    for row, (tokens, length) in enumerate(
+        zip(said.tokens_BT.tolist(), said.lengths_B.tolist(), strict=True)
+    ):
+        n_said = 0
+        while n_said < length:
+            n_said += 1
+            if tokens[n_said - 1] in layout.end_tokens:
+                break
+            if requests.is_done(row, tuple(tokens[:n_said])):
+                break
+        lengths.append(n_said)
+    return replace(said, lengths_B=torch.tensor(lengths))
 
 
 def _beam_answers(
@@ -101,17 +177,12 @@ def _beam_answers(
     return tuple(answers)
 
 
-def _require_obeyed(sampling: Sampling, decoder: TextDecoder | None) -> None:
-    """SpecError for settings that answers in tokens, said one after another, cannot obey."""
+def _require_decoder(sampling: Sampling, decoder: TextDecoder | None) -> None:
+    """SpecError where stop strings are asked for, and nothing gives text."""
     if sampling.stop and decoder is None:
         raise SpecError(
             f"stop is {sampling.stop!r:.40}, but nothing here turns tokens into text; give a"
             " decoder, or use is_done"
-        )
-    if sampling.order != "left":
-        raise SpecError(
-            f"order is {sampling.order!r}, but the tokens are said one after another; use it with"
-            " a model that fills masks"
         )
 
 
