@@ -171,6 +171,11 @@ class ArmRecord(Shape):
         return total
 
     @property
+    def texts(self) -> list[str]:
+        """The fingerprint of each stage's text."""
+        return [*self.earlier_texts, self.text]
+
+    @property
     def stage(self) -> StageRecord:
         """The last stage, which is measured."""
         return self.run.stages[-1]
