@@ -15,6 +15,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.stages import stage_names
 from paribus.report.tables import control_line
 from paribus.report.trust_check import TrustCheck, yes_unless
 from paribus.report.verdicts import quote_comparison
@@ -37,6 +38,7 @@ def rate_check(report: ReportData) -> TrustCheck:
     if report.plan.design.tune is None or rates is None:
         return _untuned_rate_check(report)
     rate_list = _describe_rates(report, lambda arm: rates[arm]["rate"])
+    rate_list += "".join(f"; {one}" for one in _describe_stage_rates(report))
     outside = [quote_arm(arm) for arm in report.order if not rates[arm]["optimum"]["inside"]]
     if outside:
         text = f"The optimum of {join_words(outside)} lies outside the grid; used {rate_list}."
@@ -52,6 +54,29 @@ def rate_check(report: ReportData) -> TrustCheck:
 def _describe_rates(report: ReportData, rate: Callable[[str], float]) -> str:
     """The rate of every arm, in words."""
     return describe_each({quote_arm(arm): rate(arm) for arm in report.order}, significant)
+
+
+def _describe_stage_rates(report: ReportData) -> Iterator[str]:
+    """The rates of each stage before the last, as far as they were tuned."""
+    names = stage_names(report)
+    for number, sweeps in enumerate(report.findings.stage_rates):
+        rates = {}
+        for arm in report.order:
+            is_earlier = number < len(report.plan.arms[arm].run.stages) - 1
+            if is_earlier and arm in sweeps:
+                rates[quote_arm(arm)] = sweeps[arm]["rate"]
+        if rates:
+            yield f"in {names[number]} {describe_each(rates, significant)}"
+
+
+def _stage_rate_remarks(report: ReportData) -> Iterator[str]:
+    """What is odd about the rates of stages before the last."""
+    names = stage_names(report)
+    for number, sweeps in enumerate(report.findings.stage_rates):
+        for arm in report.order:
+            optimum = sweeps[arm]["optimum"] if arm in sweeps else {}
+            if optimum.get("remark"):
+                yield f"{names[number]} of {quote_arm(arm)}: {optimum['remark']}"
 
 
 def _rate_remarks(report: ReportData) -> Iterator[str]:
@@ -71,6 +96,7 @@ def _rate_remarks(report: ReportData) -> Iterator[str]:
         remark = rates[arm]["optimum"]["remark"]
         if remark:
             yield f"{quote_arm(arm)}: {remark}"
+    yield from _stage_rate_remarks(report)
     doubtful: list[str] = []
     for arm in report.findings.arms:
         if arm.judgement.verdict.doubt:
