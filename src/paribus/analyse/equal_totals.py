@@ -217,6 +217,11 @@ def count_earlier_stages(row: Mapping[str, Any], arm: ArmRecord) -> dict[str, An
     return counted
 
 
+def mean_total(runs: Mapping[int, Sequence[Row]], by: Total) -> float:
+    """What the runs of an arm had spent at their ends, the mean over seeds."""
+    return float(np.mean([rows[-1][by] for rows in runs.values()]))
+
+
 def validation_rows(rows: Sequence[Row]) -> list[Row]:
     """The rows at which held-out text was asked."""
     return [row for row in rows if row.get("valid_nats") is not None and row["bytes_scored"]]

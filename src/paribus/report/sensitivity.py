@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 
 from paribus.analyse import (
     Comparison,
@@ -21,7 +20,7 @@ from paribus.analyse import (
     compare_at_equal_total,
 )
 from paribus.analyse.bound_verdict import compare_scores
-from paribus.analyse.equal_totals import RowsByLength, count_earlier_stages
+from paribus.analyse.equal_totals import RowsByLength, count_earlier_stages, mean_total
 from paribus.analyse.findings import ArmFinding
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.run_table import Row
@@ -158,8 +157,7 @@ def _describe_unequal_chains(arm: ArmFinding, report: ReportData, by: Total) -> 
     """What both arms spend in all their stages, where no two runs had spent as much."""
     spent: list[str] = []
     for name in (arm.name, arm.against):
-        runs = _runs_of_all_stages(report, name).values()
-        spent.append(TOTAL_FORMATS[by](fmean(rows[-1][by] for rows in runs)))
+        spent.append(TOTAL_FORMATS[by](mean_total(_runs_of_all_stages(report, name), by)))
     own, other = spent
     return (
         f"not equal: {own} in all stages, {other} for {quote_arm(arm.against)}; no run of the last"
