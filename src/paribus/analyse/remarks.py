@@ -51,8 +51,16 @@ def rate_remark(plan: PlanRecord) -> str | None:
         if len(rates) == 1:
             return f"at one rate for all arms, {NOT_TUNED}"
         return f"each arm at the rate written for it, {NOT_TUNED}"
-    n_steps = trainings[0].n_steps
-    return short_sweep_remark(max(2, round(n_steps * tune.share)), n_steps)
+    n_steps, n_stages = (
+        trainings[0].n_steps,
+        max(len(plan.arms[arm].run.stages) for arm in plan.order),
+    )
+    last_share = tune.share if tune.last_share is None else tune.last_share
+    remark = short_sweep_remark(max(2, round(n_steps * last_share)), n_steps)
+    if n_stages == 1 or tune.share == last_share:
+        return remark
+    earlier = f"rates of earlier stages tuned at {100 * tune.share:.3g} %"
+    return earlier if remark is None else f"{remark}; {earlier}"
 
 
 def environment_remarks(study: Study, rows: Sequence[Row]) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def sweep_cells(
     cells: list[Cell] = []
     for number in range(tune.n_seeds):
         for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):
-            n_steps = max(2, round(arm.n_steps * tune.share))
+            n_steps = max(2, round(arm.n_steps * tune.share_of(is_last)))
             cells.append(_cell(kind, arm, SWEEP_SEED + number, rate, n_steps))
     return tuple(cells)
 

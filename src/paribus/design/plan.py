@@ -390,10 +390,12 @@ def tuning_description(design: Design) -> str | None:
     """How the rate of every arm is found, in words; None if it is as written."""
     if design.tune is None:
         return None
-    if design.tune.share == 1:
-        part = ""
-    else:
-        part = f", over {design.tune.share:.0%} of the steps"
+    share, last_share = design.tune.share, design.tune.share_of(is_last=True)
+    part = ""
+    if share != last_share:
+        part = f", over {share:.0%} of the steps, {last_share:.0%} in the last stage"
+    elif share < 1:
+        part = f", over {share:.0%} of the steps"
     swept = sweep_yardstick(design)
     if swept is None:
         on = "the held-out loss of its own objective, for the task must be unseen"

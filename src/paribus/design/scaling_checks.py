@@ -19,7 +19,8 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
     """
     shares = {"lengths": min(design.lengths or (1.0,))}
     if design.tune is not None:
-        shares["tune.share"] = design.tune.share
+        name = "tune.share" if design.tune.last_share is None else "tune.last_share"
+        shares[name] = design.tune.share_of(is_last=True)
     problems = []
     for (field, share), arm in product(shares.items(), arms):
         if share < 1 and _loses_warmup(arm, share):

@@ -68,11 +68,12 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     swept = sum(_last_flops(arm) for arm in swept_arms)
     before = sum(_last_flops(arm) for arm in ancestors)
     other = sum(_last_flops(arm) * sum(shares) for arm in longer)
-    n_swept, n_sweep_seeds, share = _sweep_size(plan)
+    n_swept, n_sweep_seeds, (share, last_share) = _sweep_size(plan)
     n_rates, n_noise = n_rates_per_seed(plan), _n_noise_runs(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
     per_seed = full * n_rates + before + other
-    total = per_seed * n_seeds + (swept + before) * n_swept * share + before * n_sweep_seeds
+    total = per_seed * n_seeds + before * n_sweep_seeds
+    total += (swept * last_share + before * share) * n_swept
     total += n_noise * plan.arms[0].total("training_flops")
     speed, basis = _training_speed(plan, workspace)
     n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
@@ -101,23 +102,26 @@ def _n_noise_runs(plan: Plan) -> int:
     return crossing.n_new_runs
 
 
-def _sweep_size(plan: Plan) -> tuple[int, int, float]:
-    """Runs and seeds of the sweep of one stage of one arm, and their share of the full length."""
+def _sweep_size(plan: Plan) -> tuple[int, int, tuple[float, float]]:
+    """Runs and seeds of the sweep of one stage of one arm, and their share of the full length: of
+    earlier stages, and of the last.
+    """
     tune = plan.design.tune
     if tune is None:
-        return 0, 0, 0.0
-    return (tune.n_rates + N_EXTRA_RATES) * tune.n_seeds, tune.n_seeds, tune.share
+        return 0, 0, (0.0, 0.0)
+    shares = (tune.share, tune.share_of(is_last=True))
+    return (tune.n_rates + N_EXTRA_RATES) * tune.n_seeds, tune.n_seeds, shares
 
 
 def _disk_bytes(plan: Plan, arms: Sequence[PlannedArm], ancestors: Sequence[PlannedArm]) -> float:
     """Bytes of the checkpoints of all runs."""
-    n_swept, n_sweep_seeds, share = _sweep_size(plan)
+    n_swept, n_sweep_seeds, (share, last_share) = _sweep_size(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates_per_seed(plan)
     n_bytes = 0
     for arm in arms:
         n_bytes += n_reported * _checkpoint_bytes(arm, 1.0)
     for arm in _swept_arms(plan, arms):
-        n_bytes += n_swept * _checkpoint_bytes(arm, share)
+        n_bytes += n_swept * _checkpoint_bytes(arm, last_share)
     for arm in ancestors:
         n_bytes += (n_seeds + n_sweep_seeds) * _checkpoint_bytes(arm, 1.0)
         n_bytes += n_swept * _checkpoint_bytes(arm, share)

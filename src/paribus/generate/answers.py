@@ -108,7 +108,7 @@ def _laid_contexts(
 
 
 def _row_requests(sampling: Sampling, n_rows: int, ends: _RowEnds) -> RowRequests:
-    """The same settings for each row, with draws of its own."""
+    """Settings that all rows share, with draws of their own."""
     streams = []
     for row in range(n_rows):
         context, sample = divmod(row, sampling.n_samples)

@@ -94,7 +94,7 @@ class StackCache:
         )
 
     def compact(self) -> StackCache:
-        """The same keys without those that no later token can see, in buffers of their own."""
+        """The cache without keys that no later token can see, in buffers of its own."""
         tables, layers = dict(self.tables), list(self.layers)
         for rule, table in self.tables.items():
             slots_BS = self._needed_slots(rule)

@@ -28,6 +28,7 @@ class TuneRecord(Shape):
     """How the learning rate of each arm is searched."""
 
     share: Number
+    last_share: Number | None = None  # of the last stage; None: as the others
     split: str
     n_seeds: int
     n_rates: int

@@ -44,12 +44,22 @@ class Tune(Spec):
     """Number of seeds of the sweep. They are never reported."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of a run's steps that a sweep run takes."""
+    last_share: Annotated[
+        float | None, Field(gt=0, le=1, exclude_if=lambda share: share is None)
+    ] = None
+    """That share in the sweep of the last stage of several. If left out: `share`."""
     split: Literal["valid", "test"] = "valid"
     """The text that rates are judged on. It may not be the split of the primary yardstick."""
     bracket: bool = False
     """Whether reported seeds also run half an octave to either side. The verdict must hold there
     too.
     """
+
+    def share_of(self, is_last: bool) -> float:
+        """The share of the steps that a sweep of a stage takes."""
+        if is_last and self.last_share is not None:
+            return self.last_share
+        return self.share
 
 
 class Primary(Spec):
