@@ -45,6 +45,7 @@ class BatchLayout:
     positions_BT: Tensor | None = (
         None  # what position encodings read; None: the place in the sequence
     )
+    places_BT: Tensor | None = None  # places in the sequence; None: from `start` on, one by one
 
     def map_tensors(self, function: TensorFunction) -> BatchLayout:
         """A layout with a function applied to each of its tensors."""
@@ -56,9 +57,15 @@ class BatchLayout:
         return replace(selected, n_sequences=len(rows_B))
 
     def positions(self, device: torch.device) -> Tensor:
-        """[T] or [B, T]."""
+        """What position encodings read: [T] or [B, T]."""
         if self.positions_BT is not None:
             return self.positions_BT
+        return self.places(device)
+
+    def places(self, device: torch.device) -> Tensor:
+        """Where each position stands in its sequence: [T] or [B, T]."""
+        if self.places_BT is not None:
+            return self.places_BT
         return torch.arange(self.start, self.start + self.length, device=device)
 
 

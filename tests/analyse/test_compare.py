@@ -20,6 +20,7 @@ from paribus.analyse import (
 )
 from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
+from paribus.spec.measure import with_unit
 
 GAINS = (0.8, 1.1, 0.9, 1.4, 1.2)
 
@@ -280,6 +281,25 @@ def test_an_open_number_of_seeds_widens_the_interval() -> None:
     )
     assert str(open_ended.verdict) == "better, by less than the margin"
     assert compare(GAINS[:3], Criterion(open_ended=True)).verdict == Verdict("inconclusive")
+
+
+def test_what_rounding_leaves_of_no_gain_is_zero_in_words() -> None:
+    gains = [0.1, 0.2, -0.3]
+    assert 0 < abs(float(np.mean(np.sort(gains)))) < 1e-15
+    found = compare(gains, Criterion(margin=1.0), unit="points")
+    assert ": gain 0 points, " in found.description
+    assert "margin 1 point;" in found.description
+    small = compare([1e-9, 2e-9, 4e-9], unit="points")
+    assert ": gain 2.333e-09 points, " in small.description
+
+
+def test_one_has_a_unit_in_the_singular() -> None:
+    assert with_unit("1", "points") == "1 point"
+    assert with_unit("±1", "points") == "±1 point"
+    assert with_unit("−1", "bits per byte") == "−1 bit per byte"
+    assert with_unit("1.0", "points") == "1.0 points"
+    assert with_unit("2", "points") == "2 points"
+    assert with_unit("1", "") == "1"
 
 
 def test_a_comparison_cannot_be_changed() -> None:

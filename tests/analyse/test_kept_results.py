@@ -2,17 +2,16 @@
 print.
 """
 
-import csv
 import json
 import re
 from math import log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from first_edition import compute_factor, mean_slope
-from measures import LOWER
+from kept_studies import FIRST_RULES, KEPT, PRESENT_RULES, RESULTS, rows_of
+from measures import HIGHER, LOWER
 from scipy import stats
 
 from paribus.analyse import end_slopes, judge_family, seed_curves
@@ -20,13 +19,13 @@ from paribus.analyse.criterion import Criterion
 from paribus.record.plan_design import DesignRecord
 from paribus.record.plan_formats import convert_design
 from paribus.spec.design import compute_margin
+from paribus.spec.measure import Measure
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
-KEPT = sorted(path.parent.name for path in RESULTS.glob("*/plan.json"))
-# made before annealed lengths, controls outside the family and local parabolas
-FIRST_RULES = ["encoder-decoder-hour"]
-PRESENT_RULES = [name for name in KEPT if name not in FIRST_RULES]
+UNITS = {"pairs": "bits per byte", "pseudo": "bits per byte", "head": "points"}
+DOCUMENT_COLUMNS = {"bits per byte": ("bits", "bytes"), "points": ("score", "count")}
+DIRECTIONS = {"bits per byte": LOWER, "points": HIGHER}
 NUMBER = r"([+−]\d+\.\d+)"
+UNSIGNED = r"([+−]?\d+\.\d+)"
 TABLED = re.compile(
     rf"\| (.+) against (.+) \| (\w+).*? \| {NUMBER}; {NUMBER} to {NUMBER} \| (.*?) \|"
 )
@@ -35,9 +34,12 @@ SAID = re.compile(
 )
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+def unit_of(design: dict[str, Any]) -> str:
+    return UNITS[design["primary"]["measure"]["kind"]]
+
+
+def direction_of(design: dict[str, Any]) -> Measure:
+    return DIRECTIONS[unit_of(design)]
 
 
 def score_column(design: dict[str, Any]) -> str:
@@ -126,22 +128,27 @@ def margins_of(study: str, design: dict[str, Any], against: str) -> np.ndarray |
     if design["primary"]["margin"] == "5 % of control":
         scores = scores_of(study, design)
         control, baseline = scores[design["control"]], scores[design["baseline"]]
-        return np.array([0.05 * (control[seed] - baseline[seed]) for seed in sorted(baseline)])
+        measure = direction_of(design)
+        losses = [measure.gain(control[seed], baseline[seed]) for seed in sorted(baseline)]
+        return 0.05 * np.array(losses)
+    if isinstance(design["primary"]["margin"], float):
+        return np.full(len(design["seeds"]), design["primary"]["margin"])
     assert design["primary"]["margin"] == "10 % compute"
-    return compute_margins(study, against, score_column(design))
+    return compute_margins(study, against, design)
 
 
-def compute_margins(study: str, arm: str, column: str) -> np.ndarray | None:
+def compute_margins(study: str, arm: str, design: dict[str, Any]) -> np.ndarray | None:
     """By seed, what a tenth more tokens buy at full length, read off the annealed lengths; None
     if nothing is sure.
     """
+    column = score_column(design)
     rows = [row for row in rows_of(RESULTS / study / "rows.csv") if row["arm"] == arm]
     rows = [row for row in rows if row["purpose"] in ("reported", "length")]
     rows.sort(key=lambda row: (int(row["seed"]), int(row["n_steps"])))
     n_seeds = len({row["seed"] for row in rows})
     tokens = np.array([float(row["tokens_read"]) for row in rows]).reshape(n_seeds, -1)
     scores = np.array([float(row[column]) for row in rows]).reshape(n_seeds, -1)
-    slopes = end_slopes(np.log(tokens), scores, measure=LOWER)
+    slopes = end_slopes(np.log(tokens), scores, measure=direction_of(design))
     sure = stats.ttest_1samp(slopes, 0, alternative="greater").pvalue < 0.05
     return np.log(1.1) * slopes if sure else None
 
@@ -165,6 +172,14 @@ def verdict_of(gains: np.ndarray, margins: np.ndarray | None, n_comparisons: int
     return "equivalent" if below and above else "inconclusive"
 
 
+def said_numbers(report: str, unit: str, level: str) -> list[tuple[str, ...]]:
+    """The gains of a report that are said with an interval at a level, each with its ends."""
+    said = re.compile(
+        rf"^Gain {UNSIGNED} {unit}, .*?(?<![\d.]){level} % interval {UNSIGNED} to {UNSIGNED}", re.M
+    )
+    return said.findall(report)
+
+
 @pytest.mark.parametrize("study", PRESENT_RULES)
 def test_the_numbers_of_a_kept_study_are_those_of_its_rows(study: str) -> None:
     design = json.loads((RESULTS / study / "design.json").read_text())["design"]
@@ -174,13 +189,16 @@ def test_the_numbers_of_a_kept_study_are_those_of_its_rows(study: str) -> None:
     assert verdicts
     for row in verdicts:
         against, n_comparisons = scores[row["against"]], int(row["n_comparisons"])
+        measure = direction_of(design)
         gains = np.array(
-            [against[seed] - score for seed, score in sorted(scores[row["arm"]].items())]
+            [measure.gain(against[seed], own) for seed, own in sorted(scores[row["arm"]].items())]
         )
+        assert len(gains) == len(design["seeds"]) == int(row["seeds"])
         ends = t_interval(gains, 1 - 0.05 / n_comparisons)
         printed = [float(row[name]) for name in ("gain", "low", "high")]
         assert printed == pytest.approx([gains.mean(), *ends], abs=1e-12)
-        assert any(all(map(agrees, numbers, printed)) for _, *numbers in SAID.findall(report))
+        said = said_numbers(report, unit_of(design), f"{100 * float(row['level']):.4g}")
+        assert any(all(map(agrees, numbers, printed)) for numbers in said)
         margins = margins_of(study, design, row["against"])
         assert row["verdict"] == verdict_of(gains, margins, n_comparisons)
         assert (margins is None) == (row["margin"] == "")
@@ -191,15 +209,19 @@ def test_the_numbers_of_a_kept_study_are_those_of_its_rows(study: str) -> None:
 @pytest.mark.parametrize("study", PRESENT_RULES)
 def test_the_documents_of_a_kept_study_add_up_to_its_scores(study: str) -> None:
     design = json.loads((RESULTS / study / "design.json").read_text())["design"]
+    sums, counts = DOCUMENT_COLUMNS[unit_of(design)]
     totals: dict[tuple[str, int], list[float]] = {}
     for row in rows_of(RESULTS / study / "documents.csv"):
         total = totals.setdefault((row["arm"], int(row["seed"])), [0.0, 0.0])
-        total[0] += float(row["bits"])
-        total[1] += float(row["bytes"])
-    assert totals
+        total[0] += float(row[sums])
+        total[1] += float(row[counts])
     scores = scores_of(study, design)
-    for (arm, seed), (bits, n_bytes) in totals.items():
-        assert bits / n_bytes == pytest.approx(scores[arm][seed], abs=1e-9)
+    judged = {row[name] for row in verdicts_of(study) for name in ("arm", "against")}
+    assert {arm for arm, _ in totals} >= judged
+    for arm in judged:
+        assert {seed for own, seed in totals if own == arm} == set(design["seeds"])
+    for (arm, seed), (total, count) in totals.items():
+        assert total / count == pytest.approx(scores[arm][seed], abs=1e-9)
 
 
 @pytest.mark.parametrize("study", PRESENT_RULES)
@@ -212,25 +234,13 @@ def test_the_control_of_a_kept_study_works(study: str) -> None:
     assert all(margin < -float(control["gain"]) / 4 for margin in margins)
 
 
-@pytest.mark.parametrize("study", PRESENT_RULES)
-def test_every_run_of_a_kept_study_has_its_present_name_beside_the_old_one(study: str) -> None:
-    table = [row for row in rows_of(RESULTS / "fingerprints.csv") if row["study"] == study]
-    plan = json.loads((RESULTS / study / "plan.json").read_text())
-    assert [row["old"] for row in table if row["purpose"] == "design"] == [
-        plan["design_fingerprint"]
-    ]
-    names = {row["old"]: row["new"] for row in table if row["purpose"] != "design"}
-    assert set(names) == {row["run"] for row in rows_of(RESULTS / study / "rows.csv")}
-    assert len(set(names.values())) == len(names)
-    assert not set(names) & set(names.values())
-
-
 def test_these_studies_are_kept() -> None:
     assert KEPT == [
         "bidirectional-input-hour",
         "encoder-decoder-hour",
         "mixed-attention-hour",
         "positions-masked-hour",
+        "understanding-hour",
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade_study import GAINS, SEEDS, add_lengths, make_study
+from handmade_study import GAINS, SEEDS, add_first_stage, add_lengths, make_study
 from noise_draws import N_DRAWS
 from scipy.stats import t, ttest_1samp
 
@@ -232,6 +232,17 @@ def by_length(root: Path, **design: Any) -> Study:
     plan["design"] |= {"control": {"length": 0.5}, **design}
     study.write_plan(plan)
     return study
+
+
+def test_of_a_chain_a_control_by_length_has_a_share_of_the_last_stage(tmp_path: Path) -> None:
+    study = add_first_stage(by_length(tmp_path))
+    control = study_findings(study).control
+    assert control is not None
+    assert control.name == "causal at half of its last stage (tune; the earlier stages in full)"
+    assert describe_control(gather_report_data(study)).startswith(
+        'The positive control works: "causal" at half of its last stage (tune; the earlier stages'
+        " in full) loses 0.0"
+    )
 
 
 def test_a_control_by_length_is_the_baseline_at_half_its_training(tmp_path: Path) -> None:

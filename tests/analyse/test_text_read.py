@@ -3,6 +3,7 @@
 import pytest
 
 from paribus.analyse import TextRead, text_differences
+from paribus.analyse.text_read import epochs_by_text, parse_epochs
 
 FIRST = TextRead(100, 1000.0, (1.0, 0.5), "question")
 PAIRS = [("second", "first")]
@@ -57,3 +58,12 @@ def test_a_text_without_bytes_is_no_reason_to_stop() -> None:
 def test_only_budgets_of_tokens_choose_the_text(budget: str | None) -> None:
     assert text_differences(budget, PAIRS, {"first": FIRST, "second": FIRST}) == ()
     assert one(FIRST, "tokens_scored").bytes_difference == 0
+
+
+def test_epochs_are_written_by_stage_and_added_up_by_text() -> None:
+    stages = parse_epochs("8.3; 1.18, 0.59")
+    assert stages == ((8.3,), (1.18, 0.59))
+    assert epochs_by_text(stages, ["a", "b"]) == (8.3, 1.18, 0.59)
+    assert epochs_by_text(((0.5,), (0.75,), (2.0,)), ["a", "a", "b"]) == (1.25, 2.0)
+    # an older plan has those of the last text alone
+    assert epochs_by_text(parse_epochs("0.845"), ["a", "b"]) == (0.845,)

@@ -221,7 +221,8 @@ def test_a_name_is_tagged_with_what_it_does(tmp_path):
     }
 
 
-def test_labels_and_tags_of_this_installation_are_a_corpus(tmp_path):
+def test_labels_and_tags_of_this_installation_are_a_corpus(tmp_path, monkeypatch):
+    monkeypatch.setattr("paribus.corpus.python_files.SLICE_ONE_IN", 50)
     labels = build_small_corpus(tmp_path / "labels", {"kind": "python-labels"})
     assert {target for _, target in all_documents(labels, "train")} == {
         "module",

@@ -119,6 +119,18 @@ def test_totals_and_prices_are_those_of_all_stages(cache):
     assert cost.flops == pytest.approx(3 * (last + one_stage.total("training_flops")))
 
 
+def test_the_epochs_of_every_stage_are_in_the_plan(cache):
+    other = {"kind": "copy", "n_documents": 90, "form": "text"}
+    plan = plan_of(cache, {"base.stages.0.corpus.sources": [other]})
+    (first, second), arm = plan.arms[0].stage_epochs, plan.arms[0]
+    assert arm.epochs == (*first, *second)
+    line = next(line for line in plan.control_lines if line.path == "epochs")
+    texts = [", ".join(f"{one:.3g}" for one in own) for own in (first, second)]
+    assert line.values["causal"] == "; ".join(texts)
+    one_text = next(line for line in plan_of(cache).control_lines if line.path == "epochs")
+    assert len(one_text.values["causal"].split("; ")) == 2
+
+
 def test_a_report_of_chains_names_the_stages_and_what_they_change(study):
     report = gather_report_data(study)
     assert "A run has 2 stages, pretrain and adapt." in methods(report)

@@ -29,6 +29,7 @@ from paribus.masks import (
     unchanged_states,
     valid_cache,
 )
+from paribus.masks.reach import _head_masks as head_masks
 
 
 def _stack(text, n_layers):
@@ -378,7 +379,17 @@ def _stacks():
 
 
 @pytest.mark.parametrize("prefix_grows", [False, True])
-def test_appendable_is_exactly_kept_for_every_continuation(prefix_grows):
+def test_appendable_is_exactly_kept_for_every_continuation(prefix_grows, monkeypatch):
+    # many stacks have the same rules, and their masks are the same
+    masks = {}
+
+    def remembered_masks(rule, layout):
+        key = (rule, id(layout))
+        if key not in masks:
+            masks[key] = head_masks(rule, layout)
+        return masks[key]
+
+    monkeypatch.setattr("paribus.masks.reach._head_masks", remembered_masks)
     layouts = GROWING if prefix_grows else FIXED
     random.Random(19).shuffle(layouts)
     answers = []

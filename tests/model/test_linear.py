@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from paribus.model.linear import Linear, fused_linear
+from paribus.model.linear import JoinedWeights, Linear, fused_linear
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -24,3 +24,14 @@ def test_layers_side_by_side_give_what_each_gives_alone_there_and_back(
         strict=True,
     ):
         torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_weights_that_are_joined_once_give_the_same_products(bias: bool) -> None:
+    one, two = Linear(5, 3, bias), Linear(5, 4, bias)
+    rows, weights = torch.randn(2, 7, 5), JoinedWeights()
+    with torch.no_grad():
+        expected = torch.cat([one(rows), two(rows)], -1)
+        torch.testing.assert_close(weights.product(rows, (one, two)), expected)
+        torch.testing.assert_close(weights.product(rows[:, :1], (one, two)), expected[:, :1])
+        torch.testing.assert_close(weights.product(rows, (two,)), expected[..., 3:])

@@ -3,14 +3,24 @@
 import re
 
 import pytest
-from handmade_study import GAINS, SEEDS, make_study, rewrite_plan, set_arm_rates, sweep_record
+from handmade_study import (
+    GAINS,
+    SEEDS,
+    add_first_stage,
+    make_study,
+    rewrite_plan,
+    set_arm_rates,
+    sweep_record,
+)
 
 from paribus.report.hyperparameters import hyperparameter_tables, hyperparameters
 from paribus.report.latex import latex_table
+from paribus.report.limits import limitations
 from paribus.report.markdown import markdown_report
 from paribus.report.methods import methods, results_caption
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
+from paribus.report.trust import trust_checks
 
 
 @pytest.fixture
@@ -56,6 +66,47 @@ def test_the_rates_are_those_that_the_sweep_gave(tmp_path):
         f"{material.findings.rates[arm]['rate']:.3g}" for arm in material.order
     )
     assert "The peak learning rates are those that the sweep gave." in markdown_report(material)
+
+
+def test_every_stage_of_a_chain_has_its_text_and_its_length(tmp_path):
+    material = gather_report_data(add_first_stage(make_study(tmp_path)))
+    said = methods(material)
+    for words in (
+        "A run has 2 stages, pretrain and tune.",
+        (
+            "The text of the stage pretrain is the documentation of Python and its installed"
+            " libraries; 5 % of the documents"
+        ),
+        "The text of the stage tune is an invented language (translation); 5 % of the documents",
+        "In the stage pretrain all arms have 60 steps, 8 sequences per batch",
+        "In the stage tune all arms have 30 steps, 8 sequences per batch",
+    ):
+        assert words in said
+    assert "All arms have" not in said
+    assert (
+        "What happens on other text: it was the documentation of Python and its installed libraries"
+        " in pretrain; an invented language (translation) in tune." in limitations(material)
+    )
+
+
+def test_the_rates_of_every_stage_are_those_that_its_sweep_gave(tmp_path):
+    study = add_first_stage(make_study(tmp_path, rates=sweep_record(list(GAINS))))
+    before = {name: line for name, *line in hyperparameters(gather_report_data(study))}
+    assert before["stages.0: peak learning rate"] == ["tuned"] * 3  # no record of it
+    sweeps = sweep_record(list(GAINS), best=0.002)
+    sweeps["prefix"] = sweep_record(["prefix"], best=0.016)["prefix"]
+    sweeps["prefix"]["optimum"]["remark"] = "the parabola fits badly"
+    study.write_stage_rates([sweeps])
+    material = gather_report_data(study)
+    lines = {name: line for name, *line in hyperparameters(material)}
+    assert lines["stages.0: peak learning rate"] == ["0.002", "0.016", "0.002"]
+    assert "peak learning rates are those that the sweeps gave" in markdown_report(material)
+    (found,) = [one for one in trust_checks(material) if one.name == "Learning rates"]
+    assert (
+        '0.004 for "input hidden"; in pretrain 0.002 for "causal", 0.016 for "prefix" and 0.002 for'
+        ' "input hidden".' in found.text
+    )
+    assert found.text.endswith('Pretrain of "prefix": the parabola fits badly.')
 
 
 def test_rates_of_their_own_are_in_the_table(tmp_path):

@@ -144,7 +144,7 @@ def test_the_markdown_begins_with_the_same_table(material):
 def test_costs_are_told_by_arm_and_what_is_equal_once(material, text):
     heading, lines, equal = cost_table(material)
     assert [line[0] for line in lines] == list(MANY_ARMS)
-    assert heading == ("arm", "visible query–key pairs", "cached keys kept across turns")
+    assert heading == ("arm", "visible query–key pairs", "cache kept across turns")
     assert equal.startswith("Equal in all arms: parameters 37.1k; of them outside word tables ")
     assert equal in text
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from handmade_study import GAINS, SEEDS, make_study, sweep_record
+from handmade_study import GAINS, SEEDS, add_lengths, make_study, sweep_record
 
 from paribus.record import Study
 from paribus.report.charts import DASHES, N_COLOURS, arm_colours, arm_dashes, printable_spec
@@ -255,7 +255,9 @@ def test_more_arms_than_colours_differ_in_their_dashes():
     assert arm_dashes(order[:3]).to_dict() == {"value": DASHES[0]}
 
 
-def test_what_the_control_is_worth_in_compute_is_told_too(study, text):
+def test_what_the_control_is_worth_in_compute_is_told_too(tmp_path):
+    material = gather_report_data(add_lengths(make_study(tmp_path), {"causal": 0.04}))
+    text = render_page(material)
     control = text.partition("The positive control: an arm")[2].partition("</div>")[0]
     assert "In compute: " in control
 

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 from extra_runs import add_runs, remove_cell
-from handmade_study import GAINS, make_study, set_arm_rates, sweep_record
+from handmade_study import GAINS, add_first_stage, make_study, set_arm_rates, sweep_record
 from rich.console import Console
 
 from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.masks import coarse_mask, parse_rule, svg_path
-from paribus.report.arm_costs import cost_lines, describe_cache_reuse
+from paribus.report.arm_costs import cost_lines
 from paribus.report.csv_tables import curve_rows
 from paribus.report.latex import latex_table
 from paribus.report.markdown import markdown_report
@@ -53,6 +53,41 @@ def test_an_arm_that_read_more_is_compared_where_the_others_end(tmp_path):
         if one.by == "tokens read" and one.arm == "input hidden"
     )
     assert hidden.text == "by construction: the totals are equal"
+
+
+def lines_by(material, arm):
+    found = sensitivity_lines(material)
+    return {one.by: one for one in found if one.arm in ("", arm) and "rate" not in one.by}
+
+
+def test_totals_of_chains_are_those_of_all_stages(tmp_path):
+    study = add_first_stage(
+        make_study(tmp_path), {"prefix": {"training_flops": 2e7, "tokens_scored": 37.0}}
+    )
+    found = lines_by(gather_report_data(study), "prefix")
+    assert (found["tokens read"].same, found["training FLOPs"].same) == ("yes", "not known")
+    assert found["training FLOPs"].text == (
+        'not equal: 4.27 GFLOP in all stages, 9.07 GFLOP for "causal"; no run of the last stage'
+        " ended at an equal total"
+    )
+    assert found["tokens scored"].same == "not known"
+    assert found["tokens scored"].text.startswith("not equal: 9.9k in all stages, 22.7k for")
+    alike = lines_by(gather_report_data(add_first_stage(make_study(tmp_path / "b"))), "prefix")
+    assert {one.same for one in alike.values()} == {"yes"}
+
+
+def test_a_shorter_last_stage_after_a_costlier_first_is_compared_where_totals_meet(tmp_path):
+    more = {"causal": {"tokens_read": 640.0}}  # 128 × 60 more tokens: 15 steps of the last stage
+    study = add_first_stage(make_study(tmp_path), more)
+    add_runs(study, "causal", "length", n_steps=15, gain=0.3)
+    found = lines_by(gather_report_data(study), "prefix")["tokens read"]
+    assert found.same == "no"
+    assert found.text.startswith("worse at 46.1k: −0.29")
+
+
+def test_seconds_of_chains_are_those_of_the_last_stage(tmp_path):
+    found = sensitivity_to_seconds(gather_report_data(add_first_stage(make_study(tmp_path))))
+    assert [one.text for one in found] == ["the totals are equal (the last stage alone)"]
 
 
 def test_arms_with_other_questions_have_no_curves_in_common(tmp_path):
@@ -218,9 +253,10 @@ def test_costs_are_those_of_the_plan(tmp_path):
     }
     assert found["parameters"] == ("37.1k",) * 3
     assert found["KV cache per token"] == ("256 B",) * 3
-    across = found["cached keys kept across turns"]
+    assert found["cache kept within an answer"] == ("yes",) * 3
+    across = found["cache kept across turns"]
     assert across[0] == "yes"
-    assert across[1] == "while the prefix is the first turn's; not if each turn joins it"
+    assert across[1] == "if the prefix stays"
 
 
 def test_an_encoder_has_a_mask_and_a_cache_of_its_own(tmp_path):
@@ -242,11 +278,8 @@ def test_an_encoder_has_a_mask_and_a_cache_of_its_own(tmp_path):
         "input hidden, encoder",
         "input hidden, decoder",
     )
-    assert [describe_cache_reuse(material, arm) for arm in material.order] == [
-        "yes",
-        "no: the encoder reads each turn anew",
-        "the encoder's; the decoder begins anew",
-    ]
+    across = {line.name: line.values for line in cost_lines(material)}["cache kept across turns"]
+    assert across == ("yes", "no", "encoder only")
 
 
 @pytest.mark.parametrize(

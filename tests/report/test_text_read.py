@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade_study import N_STEPS, make_study, rewrite_plan
+from handmade_study import N_STEPS, add_first_stage, make_study, rewrite_plan
 from rich.console import Console
 
 from paribus.analyse import seed_curves, study_findings
@@ -94,6 +94,20 @@ def test_epochs_alone_are_told_without_steps_that_would_not_help(tmp_path: Path)
         'Text differs by the budget chosen (tokens scored). "prefix" reads about as many bytes as'
         ' "causal", and the training text 0.9 times against 0.7. Its bytes are as equal as whole'
         " steps come."
+    )
+
+
+def test_the_epochs_of_chains_are_told_stage_by_stage(tmp_path: Path) -> None:
+    study = unequal(tmp_path, epochs="8.3; 0.35")
+    add_first_stage(study)
+    plan = study.read_plan()
+    line = next(line for line in plan["control"] if line["path"] == "epochs")
+    line["values"] |= {"causal": "8.3; 0.7", "input hidden": "8.3; 0.7"}
+    rewrite_plan(study, **plan)
+    said = describe_text_differences(gather_report_data(study))
+    assert (
+        "the training text 8.3 times in pretrain and 0.35 times in tune against 8.3 times in"
+        " pretrain and 0.7 times in tune." in said
     )
 
 

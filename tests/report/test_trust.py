@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade_study import ENVIRONMENT, GAINS, make_study, set_arm_rates, sweep_record
+from handmade_study import (
+    ENVIRONMENT,
+    GAINS,
+    add_first_stage,
+    make_study,
+    set_arm_rates,
+    sweep_record,
+)
 
 from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
 from paribus.record.disk import read_json, write_json
@@ -281,6 +288,57 @@ def test_text_met_twice_is_to_be_kept_in_mind(tmp_path):
     }
     twice = ground("Text", tmp_path / "b", changes=changes)
     assert (twice.mark, "0.2 to 1.5 epochs; some text was repeated" in twice.text) == ("mind", True)
+
+
+def chain_text(root: Path, epochs: str, text: str = "5" * 64) -> TrustCheck:
+    study = add_first_stage(make_study(root))
+    plan = study.read_plan()
+    for line in plan["control"]:
+        if line["path"] == "epochs":
+            line["values"] = dict.fromkeys(GAINS, epochs)
+    for arm in plan["arms"].values():
+        arm["earlier_texts"] = [text]
+    study.write_plan(plan)
+    (found,) = [one for one in trust_checks(gather_report_data(study)) if one.name == "Text"]
+    return found
+
+
+def test_the_epochs_of_every_stage_are_told(tmp_path):
+    found = chain_text(tmp_path / "a", "8.3; 0.845")
+    assert (found.mark, found.text) == (
+        "mind",
+        "46.1k tokens in all stages: 8.3 epochs in pretrain and 0.845 epochs in tune; some text was"
+        " repeated.",
+    )
+    once = chain_text(tmp_path / "b", "0.3, 0.6; 0.845")
+    assert once.text.endswith(
+        "0.3 to 0.6 epochs in pretrain and 0.845 epochs in tune; no text was repeated."
+    )
+    assert once.mark == "yes"
+    twice = chain_text(tmp_path / "c", "0.6; 0.845", text="7" * 64)
+    assert (twice.mark, "some text was repeated" in twice.text) == ("mind", True)
+
+
+def test_an_older_plan_does_not_say_how_often_earlier_stages_read_their_text(tmp_path):
+    found = chain_text(tmp_path / "a", "0.845")
+    assert (found.mark, found.text) == (
+        "mind",
+        "46.1k tokens in all stages: 0.845 epochs of the text of tune. The plan does not say how"
+        " often the text of pretrain was read.",
+    )
+    assert (
+        "1.4 epochs of the text of tune, so some text was repeated. The plan"
+        in chain_text(tmp_path / "b", "1.4").text
+    )
+
+
+def test_a_stage_whose_objective_differs_is_not_read_alike(tmp_path):
+    values = {"causal": "causal", "prefix": "masked", "input hidden": "causal"}
+    paths = ("stages.0.objective.kind", "stages.0.objective.rate", "stages.1.architecture.mask")
+    control = [lines("Δ", None, path)[0] | {"values": values} for path in paths]
+    found = ground("Pairing", tmp_path, changes={"control": control})
+    assert found.mark == "mind"
+    assert "Arms do not read the same batches alike: stages.0.objective differs." in found.text
 
 
 def test_runs_of_two_environments_are_told(tmp_path):

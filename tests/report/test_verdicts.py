@@ -1,6 +1,7 @@
 """Verdicts and numbers as a reader meets them."""
 
 import re
+from html import unescape
 from math import inf
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from paribus.report.numbers import (
 )
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
+from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import verdict_texts
 
 WORSE, BETTER = {**GAINS, "prefix": -0.3}, {**GAINS, "prefix": 0.3}
@@ -94,6 +96,37 @@ def test_an_arm_without_a_pair_is_in_the_table_without_a_verdict(tmp_path):
     )
     assert "prefix & 2.4" in latex_table(gather_report_data(study))
     assert r"& -- & -- & -- \\" in latex_table(gather_report_data(study))
+
+
+def test_arms_that_the_design_compares_with_nothing_are_named(tmp_path):
+    study = make_study(tmp_path)
+    design = study.read_plan()["design"]
+    rewrite_plan(study, design={**design, "comparisons": [["input hidden", "causal"]]})
+    material = gather_report_data(study)
+    note = (
+        'No verdict on "prefix": it was trained and measured, but the design compares it with no'
+        " other arm."
+    )
+    assert note in verdict_notes(material)
+    assert f"{note}\n" in markdown_report(material)
+    assert note in unescape(render_page(material))
+    assert f"% {note}" in latex_table(material)
+    rewrite_plan(study, design={**design, "control": "prefix", "comparisons": None})
+    assert not any("No verdict on" in one for one in verdict_notes(gather_report_data(study)))
+
+
+def test_that_a_design_has_too_few_lengths_is_said_once(tmp_path):
+    study = add_lengths(make_study(tmp_path), {"causal": 0.04})
+    assert not any("In compute" in one for one in verdict_notes(gather_report_data(study)))
+    rewrite_plan(study, design={**study.read_plan()["design"], "lengths": [0.5, 1.0]})
+    material = gather_report_data(study)
+    words = markdown_report(material)
+    assert words.count("In compute: ") == 1
+    assert (
+        "In compute: not said. What a gain is worth in tokens is read off runs of 3 lengths, and"
+        " the design has fewer." in words
+    )
+    assert "compute multiplier" not in words
 
 
 def test_the_name_of_an_arm_is_quoted_in_sentences_and_bare_in_tables(tmp_path):

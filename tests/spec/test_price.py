@@ -396,3 +396,18 @@ def test_a_latent_cache_unfolds_whole_where_rows_are_computed_again():
     second = query * 1 + (down + up) * length + pair * length
     words = d * 129280
     assert price(resolve(spec), length).decode.dense == 2 * (first + second + words)
+
+
+def test_a_cache_is_kept_across_turns_as_its_masks_say() -> None:
+    words = {}
+    for preset in ("gpt2", "unilm", "bert", "t5", "encdec-causal-encoder", "mixed-heads"):
+        cost = price(resolve(load(preset)))
+        words[preset] = (cost.appendable, cost.across_turns)
+    assert words == {
+        "gpt2": (True, "yes"),
+        "unilm": (True, "if the prefix stays"),
+        "bert": (False, "no"),
+        "t5": (True, "no"),
+        "encdec-causal-encoder": (True, "encoder only"),
+        "mixed-heads": (False, "no"),
+    }

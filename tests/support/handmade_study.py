@@ -318,6 +318,28 @@ def set_arm_rates(
     return study
 
 
+def add_first_stage(
+    study: Study, first_work: Mapping[str, Mapping[str, float]] | None = None
+) -> Study:
+    """The same study as if each arm had been pretrained for 60 steps on other text, on which a
+    step does as much as one of its last stage; `first_work` has what is another in an arm.
+    """
+    plan = study.read_plan()
+    for arm, table in plan["arms"].items():
+        (last,) = table["run"]["stages"]
+        first = json.loads(json.dumps(last))
+        first["kind"] = "pretrain"
+        first["objective"] = {"kind": "causal"}
+        first["corpus"]["sources"] = [{"kind": "python-docs", "part": "all", "weight": 1.0}]
+        first["training"]["n_steps"] = 60
+        table["run"]["stages"] = [first, {**last, "kind": "tune"}]
+        work = {**table["work"], "positions_computed": 512.0}
+        table["earlier_work"] = [{**work, **(first_work or {}).get(arm, {})}]
+        table["earlier_texts"] = ["5" * 64]
+    study.write_plan(plan)
+    return study
+
+
 def rewrite_plan(study: Study, **changes: Any) -> None:
     """The plan on disk with some of its tables changed."""
     plan = json.loads(json.dumps(study.read_plan()))

@@ -18,6 +18,7 @@ from chain_run import chain_spec, chain_texts
 from conversation_run import long_preference_run
 from labelled_texts import labels_run
 
+from paribus.record.environment import current_environment
 from paribus.spec.run import RunSpec, load_run
 from paribus.train.chain import train_chain
 from paribus.train.parent import Texts
@@ -67,6 +68,7 @@ def attempt_run(spec: RunSpec, texts: Texts, root: Path) -> int:
 def main(home: Path, objective: str) -> None:
     torch.set_num_threads(1)
     import_module("torch._dynamo")  # or the optimizer would, at the first step of every attempt
+    current_environment(1, "cpu")  # which remembers the hash of the code
     match objective:
         case "chain":
             spec = chain_spec()

@@ -14,7 +14,7 @@ from paribus.analyse.interval import critical_t, moments
 from paribus.analyse.power import always_valid_t
 from paribus.analyse.score_bounds import ScoreBounds
 from paribus.analyse.verdict import Verdict
-from paribus.spec.measure import Measure
+from paribus.spec.measure import Measure, with_unit
 
 SAME_SCORES = Verdict("identical", "the same score in every seed: nothing can be compared")
 _DIGITS = 4
@@ -61,7 +61,7 @@ def _bound_verdict(
     ):
         if measure.is_difference:
             return Verdict("at floor", "no arm differs from its parent")
-        value = f"{bounds.floor.value:.{_DIGITS}g} {measure.unit}"
+        value = with_unit(f"{bounds.floor.value:.{_DIGITS}g}", measure.unit)
         return Verdict(
             "at floor", f"no arm is above {value}, which {bounds.floor.description} scores"
         )

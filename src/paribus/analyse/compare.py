@@ -13,13 +13,14 @@ from paribus.analyse.deciding_interval import (
     deciding_interval,
     describe_deciding_interval,
 )
-from paribus.analyse.interval import MIN_SEEDS, moments, t_interval, t_test_p
+from paribus.analyse.interval import MIN_SEEDS, format_effect, moments, t_interval, t_test_p
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.power import always_valid_t, log_likelihood_ratio
 from paribus.analyse.side_checks import leave_one_out, sign_flip
 from paribus.analyse.sign_test import SignTest, sign_test, symmetry_remarks
 from paribus.analyse.verdict import IDENTICAL, Ends, MarginIntervals, Verdict, decide_verdict
 from paribus.errors import SpecError
+from paribus.spec.measure import with_unit
 
 ANY_NUMBER = "the number of seeds was left open, and the interval holds at any"
 NOT_TUNED = "not tuned"
@@ -79,11 +80,10 @@ class Comparison:
     @property
     def description(self) -> str:
         """The verdict as a sentence that says on what it rests."""
-        unit = f" {self.unit}" if self.unit else ""
         if self.margin is None:
             margin = "no margin"
         else:
-            margin = f"margin {self.margin:.4g}{unit}{self._average_note}"
+            margin = f"margin {with_unit(f'{self.margin:.4g}', self.unit)}{self._average_note}"
         if self.n_comparisons == 1:
             family = "1 comparison"
         else:
@@ -94,7 +94,7 @@ class Comparison:
         else:
             rates = ", at these rates"
         sentence = (
-            f"{self.verdict}: gain {self.effect:.4g}{unit},"
+            f"{self.verdict}: gain {describe_amount(self)},"
             f" {self._deciding_description}{describe_interval(self)}, {self.n} seeds, {family},"
             f" {margin}; on these items{rates}"
         )
@@ -113,6 +113,12 @@ class Comparison:
         if interval is None:
             return ""
         return f"{describe_deciding_interval(interval, _format_number, 4)}; "
+
+
+def describe_amount(comparison: Comparison) -> str:
+    """The effect with its unit."""
+    effect = format_effect(comparison.effect, comparison.low, comparison.high)
+    return with_unit(effect, comparison.unit)
 
 
 def describe_interval(comparison: Comparison) -> str:

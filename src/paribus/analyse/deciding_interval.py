@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from paribus.analyse.verdict import LESS_THAN_MARGIN, Verdict
+from paribus.spec.measure import with_unit
 
 Ends = tuple[float, float]
 NumberFormat = Callable[[float, int], str]  # a number, in so many digits
@@ -76,17 +77,15 @@ def describe_deciding_interval(
     """The deciding interval in words, with its level, and how it lies beside the margin."""
     n = interval.digits_needed(number_format, min_digits)
     low, high = number_format(interval.low, n), number_format(interval.high, n)
-    margin = number_format(interval.margin, n)
-    level, unit = f"{100 * interval.level:.4g} %", f" {unit}" if unit else ""
+    margin = with_unit(_without_plus(number_format(interval.margin, n)), unit)
+    level = f"{100 * interval.level:.4g} %"
     if interval.kind == "gain" and interval.is_one_sided:
         return (
             f"one-sided {_one_sided_level(interval)} bound: at least {low}, above the margin of"
-            f" −{_without_plus(margin)}{unit}"
+            f" −{margin}"
         )
     if interval.kind == "gain":
-        return (
-            f"{level} interval {low} to {high}, inside the margin of ±{_without_plus(margin)}{unit}"
-        )
+        return f"{level} interval {low} to {high}, inside the margin of ±{margin}"
     plus = f"gain + margin is at least {low}, above 0"
     if interval.is_one_sided:
         return (

@@ -22,6 +22,7 @@ from paribus.analyse.interval import MIN_SEEDS, interval
 from paribus.analyse.run_table import select_rows
 from paribus.errors import SpecError
 from paribus.record import Row
+from paribus.record.plan import ArmRecord, WorkQuantity
 from paribus.spec.measure import LIKELIHOOD, Measure
 
 Total = Literal["dense_flops", "tokens_read", "tokens_scored", "seconds"]
@@ -36,6 +37,13 @@ ANNEALED_PURPOSES = (
 )
 
 
+# counters of a row, and what a plan calls them
+EARLIER_QUANTITIES: Mapping[str, WorkQuantity] = {
+    "dense_flops": "training_flops",
+    "tokens_read": "tokens_read",
+    "tokens_scored": "tokens_scored",
+    "positions_computed": "positions_computed",
+}
 # steps → seed → the row of a run that ended after so many
 RowsByLength = Mapping[int, Mapping[int, Mapping[str, Any]]]
 
@@ -196,6 +204,22 @@ def _have_equal_totals(
 
 def _are_equal(first: float, second: float) -> bool:
     return abs(first / second - 1) <= EQUAL_TOLERANCE
+
+
+def count_earlier_stages(row: Mapping[str, Any], arm: ArmRecord) -> dict[str, Any]:
+    """A row of an arm's last stage, its counters begun with the first stage; seconds are those of
+    the last, for a plan has no clock.
+    """
+    counted = dict(row)
+    for column, quantity in EARLIER_QUANTITIES.items():
+        if counted.get(column) is not None:
+            counted[column] += arm.earlier_total(quantity)
+    return counted
+
+
+def mean_total(runs: Mapping[int, Sequence[Row]], by: Total) -> float:
+    """What the runs of an arm had spent at their ends, the mean over seeds."""
+    return float(np.mean([rows[-1][by] for rows in runs.values()]))
 
 
 def validation_rows(rows: Sequence[Row]) -> list[Row]:

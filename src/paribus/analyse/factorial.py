@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paribus.analyse.compare import Comparison, compare, describe_interval
+from paribus.analyse.compare import Comparison, compare, describe_amount, describe_interval
 from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
 from paribus.spec.measure import Measure
@@ -30,9 +30,8 @@ _SIMPLE_WEIGHTS: Mapping[ContrastName, tuple[Sequence[float], Sequence[float]]] 
 
 def describe_effect(comparison: Comparison) -> str:
     """Effect and interval without a word."""
-    unit = f" {comparison.unit}" if comparison.unit else ""
     return (
-        f"gain {comparison.effect:.4g}{unit}, {describe_interval(comparison)}, {comparison.n} seeds"
+        f"gain {describe_amount(comparison)}, {describe_interval(comparison)}, {comparison.n} seeds"
     )
 
 

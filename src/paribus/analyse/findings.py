@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -80,6 +80,8 @@ class Findings:
     control: ControlFinding | None = (
         None  # of the second edition on; before it the control was judged as any arm
     )
+    # of each stage before the last: what the sweep of each arm found; empty where none was tuned
+    stage_rates: Sequence[Mapping[str, Any]] = ()
     noise: NoiseSources | None = None  # where the design asks for it, or a seed does not fix a run
 
     @property

@@ -1,5 +1,6 @@
 """The paired t interval over seeds, and its p."""
 
+from math import isfinite
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.special import stdtr, stdtrit
 from paribus.errors import SpecError
 
 MIN_SEEDS = 3
+ROUNDING = 1e-12  # an effect below this part of its interval is rounding, not a difference
 Number: TypeAlias = "float | NDArray[np.float64]"
 
 
@@ -25,6 +27,14 @@ class Moments(NamedTuple):
     def standard_error(self) -> Number:
         """The standard error of the mean, s/√n."""
         return self.sd / np.sqrt(self.n)
+
+
+def format_effect(effect: float, low: float, high: float) -> str:
+    """An effect in four digits; 0 where it is what rounding leaves beside its interval."""
+    width = high - low
+    if isfinite(width) and abs(effect) <= ROUNDING * width:
+        return "0"
+    return f"{effect:.4g}"
 
 
 def moments(gains: ArrayLike) -> Moments:

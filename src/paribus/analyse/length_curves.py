@@ -24,6 +24,8 @@ from paribus.spec.training import steps_of_share
 
 MAX_NAMED = 3  # of runs that are not done
 ONLY_FULL_LENGTH = "was trained at its full length alone"
+TOO_FEW_LENGTHS = "was trained at fewer than three lengths"
+NO_CURVE_DECLARED = (ONLY_FULL_LENGTH, TOO_FEW_LENGTHS)  # why no arm of a design has a curve
 LEVEL = 0.95  # one-sided, of a slope above 0
 
 Curve = Mapping[int, float]  # tokens read → score
@@ -128,7 +130,7 @@ def _arm_curves(
     if not shares:
         return LengthCurves({}, shares, ONLY_FULL_LENGTH)
     if len(shares) < MIN_LENGTHS:
-        return LengthCurves({}, shares, "was trained at fewer than three lengths")
+        return LengthCurves({}, shares, TOO_FEW_LENGTHS)
     full = plan.arms[arm].n_steps
     steps = [steps_of_share(full, share) for share in shares]
     column = column_of(plan.design.primary.measure.table)

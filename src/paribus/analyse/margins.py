@@ -14,6 +14,7 @@ from paribus.errors import RecordError
 from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import PlanRecord
 from paribus.spec.design import compute_margin
+from paribus.spec.measure import with_unit
 
 NO_EQUIVALENT = "so nothing is called equivalent"
 NO_LENGTHS = "which this study cannot price: it has no runs of other lengths"
@@ -64,7 +65,7 @@ def study_margins(
     if margin is None:
         return Margins(dict.fromkeys(curves), f"none was declared, {NO_EQUIVALENT}")
     if not isinstance(margin, str):
-        return Margins(dict.fromkeys(curves, float(margin)), f"{margin:g} {unit}")
+        return Margins(dict.fromkeys(curves, float(margin)), with_unit(f"{margin:g}", unit))
     share = compute_margin(margin)
     if share is None:
         raise RecordError(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from paribus.analyse.interval import MIN_SEEDS, t_interval
+from paribus.analyse.interval import MIN_SEEDS, format_effect, t_interval
 from paribus.errors import SpecError
+from paribus.spec.measure import with_unit
 
 MIN_DOCUMENTS = 10
 NO_STATEMENT = "no statement about other text"
@@ -99,9 +100,10 @@ def new_document_finding(
             None, f"{NO_STATEMENT}: {n_items} documents, {MIN_DOCUMENTS} are needed."
         )
     interval = crossed_interval(z_SI, level)
+    gain = with_unit(format_effect(interval.effect, interval.low, interval.high), unit)
     return NewDocumentFinding(
         interval,
-        f"On new documents: gain {interval.effect:.4g}{unit and ' '}{unit}, {100 * level:.4g} %"
+        f"On new documents: gain {gain}, {100 * level:.4g} %"
         f" interval {interval.low:.4g} to {interval.high:.4g} ({interval.n_seeds} seeds"
         f" × {interval.n_items} documents; variance between seeds {interval.seed_variance:.3g},"
         f" between documents {interval.item_variance:.3g}).",

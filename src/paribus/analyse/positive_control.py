@@ -171,10 +171,21 @@ def control_name_and_kind(plan: PlanRecord) -> tuple[str, ControlKind]:
     if isinstance(control, ControlLengthRecord):
         share = control.length
         part = "half" if share == 0.5 else f"{share:.3g}"
-        return f"{baseline} at {part} of its training", "length"
+        kinds = [stage.get("kind") for stage in plan.arms[baseline].run.table["stages"]]
+        return f"{baseline} at {part} of {describe_shortened(kinds)}", "length"
     assert control is not None
     hides = _hides_input(plan, control) and not _hides_input(plan, baseline)
     return control, "input" if hides else "arm"
+
+
+def describe_shortened(kinds: Sequence[str | None]) -> str:
+    """What a control by length has a share of: of a chain its last stage, after the others whole.
+
+    `kinds` are those of the stages.
+    """
+    if len(kinds) == 1:
+        return "its training"
+    return f"its last stage ({kinds[-1]}; the earlier stages in full)"
 
 
 def control_margins(control: ControlFinding, share: float) -> dict[int, float] | None:

@@ -17,7 +17,7 @@ from paribus.analyse.remarks import environment_remarks, padding_remarks, plan_r
 from paribus.analyse.run_answers import column_of, read_answers
 from paribus.analyse.run_scores import Answers
 from paribus.analyse.run_table import Row, RowTable, select_rows, study_rows
-from paribus.analyse.schemas import read_rates
+from paribus.analyse.schemas import read_rates, read_stage_rates
 from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.withholding import withhold_if_changed
 from paribus.record import Study, read_rows
@@ -64,6 +64,7 @@ def study_findings(study: Study) -> Findings:
         margins=margins,
         lengths=lengths,
         rates=rates,
+        stage_rates=read_stage_rates(study, plan.order),
         factorial=tuned_verdicts.factorial,
         contrasts=contrasts_across_bracket(tuned_verdicts, sides, rates),
         remarks=remarks,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 LARGE_DIFFERENCE = 0.02  # a difference in text that a reader must know of
 TOKEN_BUDGETS = ("tokens_read", "tokens_scored")
+# of each stage, the epochs of each of its sources
+StageEpochs = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class TextRead:
 
     n_steps: int
     n_bytes: float
-    epochs: tuple[float, ...]  # of each source
+    epochs: tuple[float, ...]  # of each source of each text
     task: Any
 
 
@@ -61,9 +64,33 @@ def text_differences(
     return tuple(_text_difference(arm, against, arms[arm], arms[against]) for arm, against in pairs)
 
 
-def parse_epochs(text: str) -> tuple[float, ...]:
-    """The epochs of each source, as the control table writes them: "1.18, 0.59"."""
-    return tuple(map(float, text.split(",")))
+def parse_epochs(text: str) -> StageEpochs:
+    """The epochs of each source in each stage, as the control table writes them: "8.3; 1.18, 0.59".
+
+    A plan of before stages were told apart has one part, the epochs of the last stage's text.
+    """
+    stages = []
+    for part in text.split(";"):
+        stages.append(tuple(map(float, part.split(","))))
+    return tuple(stages)
+
+
+def says_every_stage(stages: StageEpochs, texts: Sequence[str]) -> bool:
+    """Are there epochs of every stage? `texts` has the fingerprint of each stage's text."""
+    return len(stages) == len(texts)
+
+
+def epochs_by_text(stages: StageEpochs, texts: Sequence[str]) -> tuple[float, ...]:
+    """How often each source of each text is read, by all stages that read it; where earlier stages
+    are not told, of the last text alone.
+    """
+    if not says_every_stage(stages, texts):
+        return stages[-1]
+    totals: dict[str, list[float]] = {}
+    for text, own in zip(texts, stages, strict=True):
+        before = totals.get(text, [0.0] * len(own))
+        totals[text] = [total + more for total, more in zip(before, own, strict=True)]
+    return tuple(chain.from_iterable(totals.values()))
 
 
 def _text_difference(arm: str, against: str, text: TextRead, other: TextRead) -> TextDifference:

@@ -220,8 +220,15 @@ class LabelledCorpus:
         return shards
 
     def _labels_of(self, split: Split) -> set[str]:
+        """Every label, or every tag; shuffled ones are the same ones."""
+        targets = set[bytes]()
+        for shard in self._shards(split):
+            bounds = shard.offsets.astype(np.int64).tolist()
+            for first, last in zip(bounds[1::2], bounds[2::2], strict=True):
+                targets.add(shard.tokens[first:last].tobytes())
         labels = set[str]()
-        for document in self.documents(split):
+        for target in targets:
+            document = LabelledDocument("", target.decode())
             if self.kind == "labels":
                 labels.add(document.label)
             else:

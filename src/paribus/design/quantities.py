@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from paribus.analyse import TextRead
-from paribus.analyse.text_read import parse_epochs
+from paribus.analyse.text_read import StageEpochs, epochs_by_text, parse_epochs
 from paribus.batch import BatchLayout
 from paribus.corpus import TokenisedCorpus
 from paribus.design.control import describe_arm_notes
@@ -113,18 +113,26 @@ class PlannedArm:
         return total
 
     @cached_property
-    def epochs(self) -> tuple[float, ...]:
-        """How often each source of the last stage's text is read, by all stages that read it."""
-        totals = [0.0] * len(self.dataset.spec.sources)
+    def stage_epochs(self) -> StageEpochs:
+        """How often each stage reads each source of its text."""
+        epochs = []
         for stage, text in zip(self.run.stages, self.texts, strict=True):
-            if text.fingerprint != self.dataset.fingerprint:
-                continue
             training = stage.training
             own = text.epochs(
                 training.data_seed, training.n_steps, training.n_sequences, training.length
             )
-            totals = [total + more for total, more in zip(totals, own, strict=True)]
-        return tuple(totals)
+            epochs.append(own)
+        return tuple(epochs)
+
+    @property
+    def epochs(self) -> tuple[float, ...]:
+        """How often each source of each text is read, by all stages that read it."""
+        return epochs_by_text(self.stage_epochs, self.text_fingerprints)
+
+    @property
+    def text_fingerprints(self) -> list[str]:
+        """The fingerprint of each stage's text."""
+        return [text.fingerprint for text in self.texts]
 
 
 def run_price(run: RunSpec, step_cost: StepCost) -> Price:
@@ -207,13 +215,17 @@ def _text_read(arm: PlannedArm) -> TextRead:
     return TextRead(
         arm.n_steps,
         arm.total("bytes_read"),
-        parse_epochs(_epochs_description(arm)),
+        epochs_by_text(parse_epochs(_epochs_description(arm)), arm.text_fingerprints),
         question,
     )
 
 
 def _epochs_description(arm: PlannedArm) -> str:
-    return ", ".join(map("{:.3g}".format, arm.epochs))
+    """The epochs of each source, stage by stage: "8.3; 1.18, 0.59"."""
+    stages = []
+    for own in arm.stage_epochs:
+        stages.append(", ".join(map("{:.3g}".format, own)))
+    return "; ".join(stages)
 
 
 def _line(

@@ -133,7 +133,7 @@ def classify(
     model, l2, valid_nats = _choose_l2(states, labels, len(texts.names))
     test = list(map(label_text, texts.test))
     nats_NK = model.nats(represent(asked_model, test, pooling))
-    n_truncated = [n_truncated_tokens(asked_model, text) for text in test]
+    n_truncated = n_truncated_tokens(asked_model, test)
     return Classification(
         answers=label_answers(texts.test, nats_NK, n_truncated),
         pooling=pooling,

@@ -95,7 +95,7 @@ def answer_labels(
     texts = list(map(label_text, items))
     states_ND = represent(labeller.asked_model, texts, objective.pooling)
     nats_NK = _head_nats(labeller.head, states_ND)[:, _columns(labeller, names)]
-    n_truncated = [n_truncated_tokens(labeller.asked_model, text) for text in texts]
+    n_truncated = n_truncated_tokens(labeller.asked_model, texts)
     return label_answers(items, nats_NK, n_truncated)
 
 
@@ -120,7 +120,7 @@ def answer_tags(
         for place in np.flatnonzero(np.isnan(states_ND).any(1)):
             own[place] = CUT_WORD
         chosen.append(own)
-    n_truncated = [n_truncated_tokens(labeller.asked_model, " ".join(words)) for words in sentences]
+    n_truncated = n_truncated_tokens(labeller.asked_model, list(map(" ".join, sentences)))
     return tag_answers(items, names, chosen, n_truncated)
 
 

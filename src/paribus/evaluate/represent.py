@@ -120,9 +120,10 @@ def states_of_words_that_fit(
     return tuple(rows)
 
 
-def n_truncated_tokens(asked_model: AskedModel, text: str) -> int:
-    """How many tokens of a text do not fit."""
-    return max(len(asked_model.tokenizer.encode(text)) - text_layout(asked_model).room, 0)
+def n_truncated_tokens(asked_model: AskedModel, texts: Sequence[str]) -> list[int]:
+    """How many tokens of each text do not fit."""
+    room = text_layout(asked_model).room
+    return [max(len(asked_model.tokenizer.encode(text)) - room, 0) for text in texts]
 
 
 def permitted_poolings(asked_model: AskedModel, texts: Sequence[str]) -> tuple[Pooling, ...]:

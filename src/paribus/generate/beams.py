@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from paribus.errors import SpecError
+from paribus.generate.answer_stream import AnswerStream, can_cache
 from paribus.generate.choosing import penalise_repetition
 from paribus.generate.requests import barred_tokens, tokens_read
 from paribus.generate.sampling import next_logits, require_generation
@@ -151,7 +152,9 @@ def _room(layout: ItemLayout, n_inputs: int) -> int:
 
 
 class _ModelLogprobs:
-    """What a model says may follow, each time from everything before it computed anew."""
+    """What a model says may follow: over a cache where its mask lets keys stay valid, else each
+    time from everything before it.
+    """
 
     def __init__(
         self, model: Transformer, layout: ItemLayout, inputs_1T: Tensor, sampling: Sampling
@@ -162,14 +165,23 @@ class _ModelLogprobs:
         self.barred_V = barred_tokens(layout, n_vocab).to(device)
         self.seen_1V = tokens_read(layout, inputs_1T, None, n_vocab)
         self.penalty_1 = torch.tensor([sampling.repetition_penalty], device=device)
+        self.stream: AnswerStream | None = None
+        if can_cache(model, layout):
+            self.stream = AnswerStream(model, layout, inputs_1T, None, sampling.n_tokens)
 
     def __call__(self, tokens_KT: Tensor, parents_K: Tensor | None) -> Tensor:
         n_rows = len(tokens_KT)
-        inputs_KT = self.inputs_1T.expand(n_rows, -1)
-        answer_KT = torch.cat([self.opening.view(1, -1).expand(n_rows, -1), tokens_KT], 1)
-        logits_KV = next_logits(self.model, self.layout, inputs_KT, None, answer_KT)
+        logits_KV = self._logits(tokens_KT, parents_K)
         logprobs_KV = logits_KV.log_softmax(-1)
         if float(self.penalty_1) != 1:
             seen_KV = self.seen_1V.expand(n_rows, -1).scatter(1, tokens_KT, True)
             logprobs_KV = penalise_repetition(logprobs_KV, seen_KV, self.penalty_1)
         return logprobs_KV.masked_fill(self.barred_V, float("-inf"))
+
+    def _logits(self, tokens_KT: Tensor, parents_K: Tensor | None) -> Tensor:
+        if self.stream is not None:
+            return self.stream.logits(tokens_KT, parents_K)
+        n_rows = len(tokens_KT)
+        inputs_KT = self.inputs_1T.expand(n_rows, -1)
+        answer_KT = torch.cat([self.opening.view(1, -1).expand(n_rows, -1), tokens_KT], 1)
+        return next_logits(self.model, self.layout, inputs_KT, None, answer_KT)

@@ -1,4 +1,6 @@
-"""Tokens after tokens, greedily or by chance, each from everything before it computed anew."""
+"""Tokens after tokens, greedily or by chance. What was read is kept where the mask lets it be, and
+read again elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
+from paribus.generate.answer_stream import AnswerStream, can_cache
 from paribus.generate.choosing import RowStream, TokenLogprobs, token_logprobs
 from paribus.generate.requests import RowRequests, TokenChooser
 from paribus.generate.settings import Sampling as Sampling
@@ -97,12 +100,19 @@ def continue_rows(
     chooser = TokenChooser(requests, layout, model.spec.n_vocab, device)
     seen_BV = chooser.tokens_seen(inputs_BT, _real_mask(lengths_B, inputs_BT.shape[1]))
     logprobs: list[TokenLogprobs] = []
+    stream: AnswerStream | None = None
+    if can_cache(model, layout):
+        lengths = None if lengths_B is None else lengths_B.tolist()
+        stream = AnswerStream(model, layout, inputs_BT, lengths, requests.n_tokens)
     for place in range(requests.n_tokens):
         n_read_B = _n_positions_read(layout, inputs_BT, lengths_B, answer_BT.shape[1])
         is_finished = is_finished | (n_read_B > layout.window) | (place >= n_tokens_B)
         if bool(is_finished.all()):
             break
-        logits_BV = next_logits(model, layout, inputs_BT, lengths_B, answer_BT)
+        if stream is None:
+            logits_BV = next_logits(model, layout, inputs_BT, lengths_B, answer_BT)
+        else:
+            logits_BV = stream.logits(answer_BT[:, len(opening) :])
         token_B = chooser.choose(logits_BV, place, seen_BV)
         token_B = torch.where(is_finished, layout.vocabulary.pad, token_B)
         if requests.n_logprobs is not None:

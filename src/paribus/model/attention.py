@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from paribus.model.cache import Keys
 from paribus.model.forward import Forward
 from paribus.model.kernels import AttentionMask, ScoreChange, attend
-from paribus.model.linear import Linear, fused_linear
+from paribus.model.linear import Linear
 from paribus.model.norm import Norm
 from paribus.model.positions import Rotation
 from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
@@ -46,25 +47,38 @@ class MultiHeadAttention(nn.Module):
         hidden_BTD: Tensor,
         context: AttentionContext,
         forward: Forward,
-        source_BSD: Tensor | None = None,
+        source: Tensor | Keys | None = None,
     ) -> Tensor:
-        if source_BSD is None:
-            query, key, value = self._project(hidden_BTD, (self.query, self.key, self.value))
+        """`source` is another sequence [B, S, D], or its keys and values."""
+        if source is None:
+            layers = (self.query, self.key, self.value)
+            query, key, value = self._project(hidden_BTD, layers, forward)
         else:
-            (query,) = self._project(hidden_BTD, (self.query,))
-            key, value = self._project(source_BSD, (self.key, self.value))
-        if self.query_norm is not None and self.key_norm is not None:
-            query, key = self.query_norm(query), self.key_norm(key)
+            (query,) = self._project(hidden_BTD, (self.query,), forward)
+            key, value = self.source_keys(source, forward) if isinstance(source, Tensor) else source
+        if self.query_norm is not None:
+            query = self.query_norm(query)
+        if source is None and self.key_norm is not None:
+            key = self.key_norm(key)
         if context.rotation is not None:
             query, key = context.rotation(query), context.rotation(key)
+        if source is None:
+            key, value = forward.join_keys((key, value))
         scores = ScoreChange(self.scale, context.bias)
         out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
-        return self.output(out_BHTE.transpose(1, 2).flatten(2))
+        return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))
 
-    def _project(self, inputs: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
+    def source_keys(self, source_BSD: Tensor, forward: Forward) -> Keys:
+        """The keys and values of another sequence."""
+        key, value = self._project(source_BSD, (self.key, self.value), forward)
+        return (key if self.key_norm is None else self.key_norm(key)), value
+
+    def _project(
+        self, inputs: Tensor, layers: tuple[Linear, ...], forward: Forward
+    ) -> tuple[Tensor, ...]:
         """Heads of all layers from one product."""
         widths = [layer.out_features // self.d_head for layer in layers]
-        heads = fused_linear(inputs, layers).unflatten(-1, (-1, self.d_head))
+        heads = forward.linear(inputs, layers).unflatten(-1, (-1, self.d_head))
         return tuple(part.transpose(1, 2) for part in heads.split(widths, -2))
 
 
@@ -72,7 +86,7 @@ class LatentAttention(nn.Module):
     """DeepSeek-V3's attention: keys and values unfold from a normalised latent; rotary channels
     stand apart.
 
-    The latent and the turned rotary key are all a cache would hold.
+    The latent and the turned rotary key are all that a cache holds.
     """
 
     def __init__(self, d_model: int, spec: Latent, norm: LayerNorm | RMSNorm):
@@ -97,21 +111,24 @@ class LatentAttention(nn.Module):
         spec = self.spec
         query = hidden_BTD
         if self.query_down is not None and self.query_norm is not None:
-            query = self.query_norm(self.query_down(hidden_BTD))
-        query = self.query(query).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
-        latent, rotary = self.latent(hidden_BTD).split([spec.d_latent, spec.d_rotary], -1)
-        key_value = (
-            self.key_value(self.latent_norm(latent))
-            .unflatten(-1, (spec.n_heads, -1))
-            .transpose(1, 2)
+            query = self.query_norm(forward.linear(hidden_BTD, (self.query_down,)))
+        query = (
+            forward.linear(query, (self.query,)).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
         )
+        latent, rotary = forward.linear(hidden_BTD, (self.latent,)).split(
+            [spec.d_latent, spec.d_rotary], -1
+        )
+        latent, rotary = self.latent_norm(latent)[:, None], rotary[:, None]
+        if context.rotation is not None:
+            rotary = context.rotation(rotary)
+        latent, rotary = forward.join_keys((latent, rotary))
+        key_value = forward.linear(latent[:, 0], (self.key_value,))
+        key_value = key_value.unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
         key, value = key_value.split([spec.d_content, spec.d_value], -1)
         if context.rotation is not None:
             content, rotary_query = query.split([spec.d_content, spec.d_rotary], -1)
             query = torch.cat([content, context.rotation(rotary_query)], -1)
-            key = torch.cat(
-                [key, context.rotation(rotary[:, None]).expand(-1, spec.n_heads, -1, -1)], -1
-            )
+            key = torch.cat([key, rotary.expand(-1, spec.n_heads, -1, -1)], -1)
         scores = ScoreChange(self.d_query**-0.5, context.bias)
         out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
-        return self.output(out_BHTE.transpose(1, 2).flatten(2))
+        return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))

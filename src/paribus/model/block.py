@@ -10,6 +10,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from paribus.model.attention import AttentionContext, LatentAttention, MultiHeadAttention
+from paribus.model.cache import Keys
 from paribus.model.experts import ExpertLoad, RoutedExperts
 from paribus.model.feed_forward import FeedForward
 from paribus.model.forward import Forward
@@ -20,10 +21,12 @@ Branch = tuple[Norm | None, Callable[[Tensor], Tensor]]
 
 
 class CrossSource(NamedTuple):
-    """What cross-attention reads: the states of the source, and who sees which of them."""
+    """What cross-attention reads: the states [B, S, D] of the source, or their keys and values, and
+    who sees which of them.
+    """
 
     context: AttentionContext
-    states_BSD: Tensor
+    source: Tensor | Keys
 
 
 class TransformerBlock(nn.Module):
@@ -78,13 +81,13 @@ class TransformerBlock(nn.Module):
         def cross(rows: Tensor) -> Tensor:
             assert self.cross is not None
             assert source is not None
-            out = self.cross(rows, source.context, forward, source.states_BSD)
+            out = self.cross(rows, source.context, forward, source.source)
             forward.show("cross_output", out)
             return forward.drop_out(out, self.dropout, "cross")
 
         def feed_forward(rows: Tensor) -> Tensor:
             if isinstance(self.feed_forward, FeedForward):
-                out = self.feed_forward(rows)
+                out = self.feed_forward(rows, forward)
             else:
                 out, load = self.feed_forward(
                     rows, context.mask.queries.real_BT, forward.compute == "gathered"

@@ -65,7 +65,8 @@ def allocate(model: Transformer, device: str | torch.device) -> Transformer:
     require_memory(
         n_bytes, torch.device(device), f"a model of {sum(map(torch.numel, tensors)):,} numbers"
     )
-    return model.to_empty(device=device)
+    # what to_empty does; that loads sympy, since shapes alone might be symbols
+    return model._apply(lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype, device=device))
 
 
 def _parse_compute(name: str) -> ExpertCompute:

@@ -3,6 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from paribus.model.forward import PLAIN_FORWARD, Forward
 from paribus.model.linear import Linear
 from paribus.spec.architecture import Activation
 
@@ -30,9 +31,11 @@ class FeedForward(nn.Module):
         self.up = Linear(d_model, d_ff, bias)
         self.down = Linear(d_ff, d_model, bias)
 
-    def forward(self, hidden_BTD: Tensor) -> Tensor:
+    def forward(self, hidden_BTD: Tensor, forward: Forward = PLAIN_FORWARD) -> Tensor:
+        up = forward.linear(hidden_BTD, (self.up,))
         if self.gate is None:
-            return self.down(apply_activation(self.up(hidden_BTD), self.activation))
-        return self.down(
-            apply_activation(self.gate(hidden_BTD), self.activation) * self.up(hidden_BTD)
-        )
+            inner = apply_activation(up, self.activation)
+        else:
+            gate = forward.linear(hidden_BTD, (self.gate,))
+            inner = apply_activation(gate, self.activation) * up
+        return forward.linear(inner, (self.down,))

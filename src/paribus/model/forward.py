@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from torch import Tensor
 
+from paribus.model.cache import Keys, StackPass
 from paribus.model.dropout import DropoutKey, dropout
 from paribus.model.kernels import KernelChoice
+from paribus.model.linear import JoinedWeights, Linear, fused_linear
 
 ExpertCompute = Literal["grouped", "gathered"]
 
@@ -33,6 +36,8 @@ class Forward:
     kernel: KernelChoice = "auto"
     compute: ExpertCompute = "grouped"
     observer: Observer | None = None
+    cache: StackPass | None = None
+    weights: JoinedWeights | None = None  # None: each product joins its own
     stack: str = "stack"
     layer: int = 0
 
@@ -49,7 +54,24 @@ class Forward:
         """The output of a branch of this layer after dropout."""
         return dropout(hidden_BTD, p, self.dropout_key, f"{self.path}.{branch}")
 
+    def join_keys(self, new_keys: Keys) -> Keys:
+        """What this layer attends to: the keys of a cache before those of this pass, if there is
+        one.
+        """
+        if self.cache is None:
+            return new_keys
+        return self.cache.join(self.layer, new_keys)
+
+    def linear(self, rows: Tensor, layers: Sequence[Linear]) -> Tensor:
+        """The outputs of layers that read the same rows, from one product."""
+        if self.weights is None:
+            return fused_linear(rows, layers)
+        return self.weights.product(rows, layers)
+
     def show(self, name: str, value: Tensor) -> None:
         """Let the observer see an activation of this layer, if there is one."""
         if self.observer is not None:
             self.observer.see(f"{self.stack}.{name}", self.layer, value)
+
+
+PLAIN_FORWARD = Forward()

@@ -14,6 +14,35 @@ from torch import Tensor, nn
 _MIN_ROWS = 64  # rows from which on turning the weight costs nothing beside the product
 
 
+class JoinedWeights:
+    """Weights of layers that read the same rows, joined and turned once, as they are multiplied.
+
+    They are computed when they are first asked for. They are those of a model that does not train:
+    a cache has them, which is worth nothing after a step, either.
+    """
+
+    def __init__(self) -> None:
+        self._products: dict[tuple[nn.Module, ...], tuple[Tensor, Tensor | None]] = {}
+
+    def product(self, rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
+        """The outputs of layers from one product."""
+        key = tuple(layers)
+        if key not in self._products:
+            self._products[key] = _joined(layers)
+        weight_IO, bias = self._products[key]
+        rows_MI = rows.reshape(-1, rows.shape[-1])
+        out = rows_MI @ weight_IO if bias is None else torch.addmm(bias, rows_MI, weight_IO)
+        return out.view(*rows.shape[:-1], -1)
+
+
+def _joined(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
+    biases = [layer.bias for layer in layers if layer.bias is not None]
+    weight_IO = _concatenate([layer.weight for layer in layers]).detach().T
+    if weight_IO.device.type == "cpu":
+        weight_IO = weight_IO.contiguous()
+    return weight_IO, _concatenate(biases).detach() if biases else None
+
+
 class Linear(nn.Linear):
     """torch's own, but for how it is computed."""
 

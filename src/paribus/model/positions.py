@@ -69,7 +69,7 @@ class Positions(nn.Module):
         """
         assert self.weight is not None
         device, first = self.weight.device, layout.start + offset
-        if device.type == "cuda" and layout.positions_BT is None:
+        if device.type == "cuda" and layout.positions_BT is None and layout.places_BT is None:
             return self.weight[first : first + layout.length]
         return look_up(layout.positions(device) + offset, self.weight)
 

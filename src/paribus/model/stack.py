@@ -12,6 +12,7 @@ from paribus.batch import BatchLayout
 from paribus.masks import Rule
 from paribus.model.attention import AttentionContext
 from paribus.model.block import CrossSource, TransformerBlock
+from paribus.model.cache import SourceKeys
 from paribus.model.dropout import DropoutKey, dropout
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward
@@ -62,20 +63,21 @@ class TransformerStack(nn.Module):
         embedded_BTD: Tensor,
         layout: BatchLayout,
         blocks: nn.ModuleList,
-        source: tuple[Tensor, BatchLayout] | None,
+        source: tuple[Tensor, BatchLayout] | SourceKeys | None,
         forward: Forward,
     ) -> HiddenStates:
         forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
         hidden = self._embed_positions(embedded_BTD, layout, forward.dropout_key)
         contexts, cross_contexts = (
-            self._contexts(layout, hidden),
+            self._contexts(layout, hidden, forward),
             self._cross_contexts(layout, source, hidden),
         )
         loads: dict[str, ExpertLoad] = {}
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
             cross_source = None
             if source is not None and spec.cross is not None:
-                cross_source = CrossSource(cross_contexts[spec.cross], source[0])
+                own = source.layers[number] if isinstance(source, SourceKeys) else source[0]
+                cross_source = CrossSource(cross_contexts[spec.cross], own)
             here = forward.in_layer(number)
             hidden, load = block(hidden, contexts[spec.mask], cross_source, here)
             if load is not None:
@@ -95,7 +97,9 @@ class TransformerStack(nn.Module):
             _to_autocast_dtype(hidden), self.spec.dropout, dropout_key, f"{self.name}.embedding"
         )
 
-    def _contexts(self, layout: BatchLayout, like: Tensor) -> dict[Rule, AttentionContext]:
+    def _contexts(
+        self, layout: BatchLayout, like: Tensor, forward: Forward
+    ) -> dict[Rule, AttentionContext]:
         """One for each rule of the stack, shared by the layers that have it."""
         attention = self.stack.layers[0].attention
         if isinstance(attention, Latent):
@@ -104,25 +108,32 @@ class TransformerStack(nn.Module):
             width = attention.d_head
         assert width is not None
         rotation = self.positions.rotation(layout, width, like.device)
-        bias = self.positions.score_bias(layout, layout, like.device)
         rules = dict.fromkeys(block.mask for block in self.stack.layers)
+        biases: dict[BatchLayout, Tensor | None] = {}
         contexts: dict[Rule, AttentionContext] = {}
         for rule in rules:
-            mask = AttentionMask.of(rule, layout, layout, attention.n_heads, like.device)
-            contexts[rule] = AttentionContext(mask, rotation, bias)
+            keys = layout if forward.cache is None else forward.cache.key_layout(rule)
+            if keys not in biases:
+                biases[keys] = self.positions.score_bias(layout, keys, like.device)
+            mask = AttentionMask.of(rule, layout, keys, attention.n_heads, like.device)
+            contexts[rule] = AttentionContext(mask, rotation, biases[keys])
         return contexts
 
     def _cross_contexts(
-        self, layout: BatchLayout, source: tuple[Tensor, BatchLayout] | None, like: Tensor
+        self,
+        layout: BatchLayout,
+        source: tuple[Tensor, BatchLayout] | SourceKeys | None,
+        like: Tensor,
     ) -> dict[Rule, AttentionContext]:
         if source is None:
             return {}
+        keys = source.layout if isinstance(source, SourceKeys) else source[1]
         n_heads = self.stack.layers[0].attention.n_heads
         contexts: dict[Rule, AttentionContext] = {}
         for block in self.stack.layers:
             if block.cross is None or block.cross in contexts:
                 continue
-            mask = AttentionMask.of(block.cross, layout, source[1], n_heads, like.device)
+            mask = AttentionMask.of(block.cross, layout, keys, n_heads, like.device)
             contexts[block.cross] = AttentionContext(mask, None, None)
         return contexts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -10,13 +11,24 @@ from torch import Tensor, nn
 
 from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import SameDocument, leaves
+from paribus.masks import SameDocument, appendable, leaves
+from paribus.model.block import TransformerBlock
+from paribus.model.cache import Keys, SourceKeys, StackCache, StackPass
 from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer
 from paribus.model.kernels import KernelChoice
 from paribus.model.lookup import look_up
 from paribus.model.output_head import OutputHead
+from paribus.model.reading import (
+    Cache,
+    CachedStates,
+    appended_places,
+    places_to_read,
+    texts_of,
+    tokens_at,
+)
+from paribus.model.slots import IntArray
 from paribus.model.stack import HiddenStates, TransformerStack
 from paribus.spec import Architecture, resolve
 
@@ -45,10 +57,10 @@ class Transformer(nn.Module):
         spec = self.spec
         masks = [rule for stack in spec.stacks for rule in stack.masks]
         self.separates_documents = any(SameDocument() in leaves(rule) for rule in masks)
-        self.embedding = nn.Embedding(spec.n_vocab, spec.d_model)
+        self.embedding = _empty_embedding(spec.n_vocab, spec.d_model)
         n_segments = spec.embedding.n_segments
         if n_segments:
-            self.segments = nn.Embedding(n_segments, spec.d_model)
+            self.segments = _empty_embedding(n_segments, spec.d_model)
         else:
             self.segments = None
         self.stack = TransformerStack(spec, spec.stack, "stack", kernel, compute)
@@ -93,6 +105,92 @@ class Transformer(nn.Module):
                 source = (source[0][rows_B], batch.source.layout.select_rows(rows_B))
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
+
+    def read(
+        self,
+        batch: Batch,
+        cache: Cache | None = None,
+        reserve: int = 0,
+        observer: Observer | None = None,
+    ) -> CachedStates:
+        """Read texts of which a cache may hold a part, and keep what a continuation needs.
+
+        `batch` has each text from its beginning, padded on the right. `cache` is that of the same
+        texts before they grew. Only tokens that are new or whose keys changed go through the
+        model. A new source makes all that was read beside another one stale. Buffers have room for
+        `reserve` tokens.
+        """
+        texts = texts_of(batch.layout)
+        self._require_length(max(texts.lengths))
+        empty = StackCache.empty(self.spec.stack.masks, batch.layout.n_sequences)
+        cache = cache or Cache(empty)
+        forward = Forward(observer=observer, weights=cache.weights)
+        if batch.source is not None and self.encoder is not None:
+            source = self._source_keys(batch.source, forward)
+            cache = replace(cache, stack=empty, source=source)
+        self._require_source(cache.source)
+        stack = cache.stack
+        places_BT = places_to_read(stack.rules, stack.texts, texts)
+        stack_pass = StackPass(stack, places_BT, texts, batch.tokens_BT.device, reserve)
+        return self._read_pass(tokens_at(batch, places_BT), places_BT, stack_pass, cache, forward)
+
+    def append(self, tokens_BT: Tensor, cache: Cache) -> CachedStates:
+        """Read tokens behind each text of a cache. Prefixes stay where they are."""
+        if not self.is_appendable:
+            raise UnsupportedError(
+                f"the mask {self.architecture.mask} changes earlier keys when a text grows; give"
+                " the whole text to read()"
+            )
+        places_BT, texts = appended_places(cache.stack.texts, tokens_BT.shape[1])
+        self._require_length(max(texts.lengths))
+        stack_pass = StackPass(cache.stack, places_BT, texts, tokens_BT.device)
+        forward = Forward(weights=cache.weights)
+        return self._read_pass(tokens_BT, places_BT, stack_pass, cache, forward)
+
+    @cached_property
+    def is_appendable(self) -> bool:
+        """Do all keys of a text stay valid when tokens are appended to it?"""
+        return appendable(self.spec.stack.masks)
+
+    def _read_pass(
+        self,
+        tokens_BT: Tensor,
+        places_BT: IntArray,
+        stack_pass: StackPass,
+        cache: Cache,
+        forward: Forward,
+    ) -> CachedStates:
+        forward, batch = replace(forward, cache=stack_pass), Batch(tokens_BT, stack_pass.queries)
+        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, cache.source, forward)
+        return CachedStates(out.states_BTD, places_BT, replace(cache, stack=stack_pass.finish()))
+
+    def _source_keys(self, source: Batch, forward: Forward) -> SourceKeys:
+        """What each layer attends to of a source."""
+        assert self.encoder is not None
+        self._require_side_fits(source)
+        states_BSD = self._encode(self.encoder, source, forward).states_BTD
+        layers: dict[int, Keys] = {}
+        for number, block in enumerate(self.stack.layers):
+            assert isinstance(block, TransformerBlock)
+            if block.cross is not None:
+                layers[number] = block.cross.source_keys(states_BSD, forward)
+        return SourceKeys(layers, source.layout)
+
+    def _require_source(self, source: SourceKeys | None) -> None:
+        if (source is None) != (self.encoder is None):
+            raise SpecError(
+                "the model has an encoder, but neither batch.source nor a cache with one is given;"
+                " give Batch.of(tokens, source=…)"
+                if source is None
+                else "batch.source is given, but the model has no encoder; leave it out"
+            )
+
+    def _require_length(self, end: int) -> None:
+        if end > self.spec.max_length:
+            raise UnsupportedError(
+                f"the batch reaches position {end}, past max_length {self.spec.max_length}; cut"
+                " it there"
+            )
 
     def text_states(
         self,
@@ -187,13 +285,15 @@ class Transformer(nn.Module):
                 f"batch has documents_BT, but the mask {self.architecture.mask} does not keep"
                 " documents apart; add '& same_document' to it, or leave them out"
             )
-        end = side.layout.start + side.layout.length
-        if end > self.spec.max_length:
-            raise UnsupportedError(
-                f"the batch reaches position {end}, past max_length {self.spec.max_length}; cut"
-                " it there"
-            )
+        self._require_length(side.layout.start + side.layout.length)
         if side.segments_BT is not None and self.segments is None:
             raise SpecError(
                 "batch.segments_BT is given, but embedding.n_segments is 0; leave it out"
             )
+
+
+def _empty_embedding(n_rows: int, d_model: int) -> nn.Embedding:
+    """A table that holds nothing yet: to draw numbers for it, which nobody uses, torch would load
+    its compiler.
+    """
+    return nn.Embedding(n_rows, d_model, _weight=torch.empty(n_rows, d_model))

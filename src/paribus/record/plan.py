@@ -19,6 +19,10 @@ from paribus.record.plan_design import DesignRecord
 from paribus.record.plan_formats import LISTED_FORMAT, REPAIR, convert_plan, plan_format
 from paribus.record.shape import Number, Shape, WholeShape, parse_table
 
+# what a step reads and computes
+WorkQuantity = Literal[
+    "tokens_read", "bytes_read", "training_flops", "tokens_scored", "positions_computed"
+]
 EDITION = 2  # of the verdict: from the second on a report has one family
 
 
@@ -136,6 +140,13 @@ class WorkRecord(Shape):
     training_flops: Number
 
 
+class EarlierWorkRecord(WorkRecord):
+    """What a step of a stage before the last reads and computes."""
+
+    tokens_scored: Number
+    positions_computed: Number
+
+
 class ArmRecord(Shape):
     """One arm: its levels, what is run, what that costs, and the fingerprint of its text."""
 
@@ -145,16 +156,24 @@ class ArmRecord(Shape):
     work: WorkRecord  # of a step of the last stage
     text: str  # of the last stage
     # of the stages before the last, in order
-    earlier_work: list[WorkRecord] = Field(default_factory=list)
+    earlier_work: list[EarlierWorkRecord] = Field(default_factory=list)
     earlier_texts: list[str] = Field(default_factory=list)
 
     def total(self, quantity: Literal["tokens_read", "bytes_read", "training_flops"]) -> float:
         """A quantity over all steps of all stages."""
+        return self.earlier_total(quantity) + getattr(self.work, quantity) * self.n_steps
+
+    def earlier_total(self, quantity: WorkQuantity) -> float:
+        """A quantity over all steps of the stages before the last."""
         total = 0.0
-        works = (*self.earlier_work, self.work)
-        for stage, work in zip(self.run.stages, works, strict=True):
+        for stage, work in zip(self.run.stages[:-1], self.earlier_work, strict=True):
             total += getattr(work, quantity) * stage.training.n_steps
         return total
+
+    @property
+    def texts(self) -> list[str]:
+        """The fingerprint of each stage's text."""
+        return [*self.earlier_texts, self.text]
 
     @property
     def stage(self) -> StageRecord:

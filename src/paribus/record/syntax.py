@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 # Fields that say nothing about what runs, or that only some versions of Python have.
@@ -18,28 +17,28 @@ def syntax_digest(source: bytes) -> str:
     """The sha256 of a module's syntax tree, the same under every version of Python that can
     read it.
     """
-    return hashlib.sha256(
-        "\0".join(_tree_words(ast.parse(source))).encode("utf-8", "surrogatepass")
-    ).hexdigest()
+    words: list[str] = []
+    _add_words(ast.parse(source), words)
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _tree_words(value: Any) -> Iterator[str]:
-    """A node, a list of nodes or a constant, in words that no two different ones share."""
+def _add_words(value: Any, words: list[str]) -> None:
+    """Adds a node, a list of nodes or a constant, in words that no two different ones share."""
     if isinstance(value, ast.AST):
-        yield f"({type(value).__name__}"
+        words.append(f"({type(value).__name__}")
         for name, field in ast.iter_fields(value):
             if name not in _IGNORED_FIELDS and field is not None and field != []:
-                yield name
-                yield from _tree_words(_essential(value, name, field))
-        yield ")"
+                words.append(name)
+                _add_words(_essential(value, name, field), words)
+        words.append(")")
     elif isinstance(value, list):
-        yield "["
+        words.append("[")
         for one in value:
-            yield from _tree_words(one)
-        yield "]"
+            _add_words(one, words)
+        words.append("]")
     else:
         length = len(value) if isinstance(value, str) else ""
-        yield f"{type(value).__name__} {length} {_plain(value)}"
+        words.append(f"{type(value).__name__} {length} {_plain(value)}")
 
 
 def _plain(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from paribus.masks import appendable
@@ -17,6 +17,7 @@ from paribus.report.numbers import (
     format_size,
 )
 from paribus.report.report_data import ReportData
+from paribus.spec.price import cache_across_turns
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,16 @@ def cost_lines(report: ReportData) -> list[CostLine]:
     numbers = []
     for name, value, writer in lines:
         numbers.append(_cost_line(name, list(map(value, report.order)), writer))
-    keys = tuple(describe_cache_reuse(report, arm) for arm in report.order)
-    return [*numbers, CostLine("cached keys kept across turns", keys, len(set(keys)) == 1)]
+    return [*numbers, *_cache_lines(report)]
+
+
+def _cache_lines(report: ReportData) -> Iterator[CostLine]:
+    """Do cached keys and values stay valid while an answer is written, and when a chat goes on?"""
+    specs = [report.resolved_architecture(arm) for arm in report.order]
+    within = tuple("yes" if appendable(spec.stack.masks) else "no" for spec in specs)
+    across = tuple(map(cache_across_turns, specs))
+    for name, values in (("within an answer", within), ("across turns", across)):
+        yield CostLine(f"cache kept {name}", values, len(set(values)) == 1)
 
 
 def cost_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
@@ -72,20 +81,6 @@ def cost_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...
     if equal:
         return tuple(heading), table, f"Equal in all arms: {'; '.join(equal)}."
     return tuple(heading), table, ""
-
-
-def describe_cache_reuse(report: ReportData, arm: str) -> str:
-    """Do cached keys and values stay valid when a chat goes on?"""
-    spec = report.resolved_architecture(arm)
-    if spec.encoder is not None:
-        if appendable(spec.encoder.masks):
-            return "the encoder's; the decoder begins anew"
-        return "no: the encoder reads each turn anew"
-    if appendable(spec.stack.masks, prefix_grows=True):
-        return "yes"
-    if appendable(spec.stack.masks):
-        return "while the prefix is the first turn's; not if each turn joins it"
-    return "no"
 
 
 def _cost_line(name: str, values: list[float], number_format: NumberFormat) -> CostLine:

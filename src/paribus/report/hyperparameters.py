@@ -72,16 +72,29 @@ def _arm_values(material: ReportData, arm: str) -> dict[str, str]:
 def _earlier_stage_values(material: ReportData, arm: str) -> dict[str, str]:
     """What the stages before the last were trained on, and how."""
     values: dict[str, str] = {}
-    tuned = material.plan.design.table["tune"] is not None
     for number, stage in enumerate(material.plan.arms[arm].run.table["stages"][:-1]):
-        training = _training_values(stage["training"], stage["training"]["optimizer"]["rate"])
-        if tuned:
+        rate = stage_rate(material, arm, number)
+        training = _training_values(stage["training"], rate or 0.0)
+        if rate is None:
             training["peak learning rate"] = "tuned"
         values[f"stages.{number}"] = stage["kind"]
         values[f"stages.{number}: objective"] = _kind_words(stage["objective"])
         for name in EARLIER_STAGE_VALUES:
             values[f"stages.{number}: {name}"] = training[name]
     return values
+
+
+def stage_rate(material: ReportData, arm: str, number: int) -> float | None:
+    """The rate that a stage before the last was trained at; None if it was tuned and the record of
+    its sweep is not there.
+    """
+    sweeps = material.findings.stage_rates
+    if number < len(sweeps) and arm in sweeps[number]:
+        return sweeps[number][arm]["rate"]
+    if material.plan.design.table["tune"] is not None:
+        return None
+    stage = material.plan.arms[arm].run.stages[number]
+    return stage.training.optimizer.rate
 
 
 def last_stage_table(material: ReportData, arm: str) -> Mapping[str, Any]:
@@ -178,4 +191,5 @@ def hyperparameter_caption(material: ReportData) -> str:
     caption = f"Hyper-parameters of each arm. Compared: {join_words(material.plan.declared)}."
     if material.findings.rates is None:
         return caption
-    return f"{caption} The peak learning rates are those that the sweep gave."
+    sweep = "sweeps" if material.findings.stage_rates else "sweep"
+    return f"{caption} The peak learning rates are those that the {sweep} gave."

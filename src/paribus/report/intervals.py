@@ -6,7 +6,7 @@ from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.deciding_interval import DecidingInterval, describe_deciding_interval
-from paribus.analyse.length_curves import ONLY_FULL_LENGTH
+from paribus.analyse.length_curves import NO_CURVE_DECLARED
 from paribus.report.numbers import (
     DASH,
     decimals_for_width,
@@ -17,6 +17,7 @@ from paribus.report.numbers import (
     quote_arm,
     whole_percent,
 )
+from paribus.spec.measure import with_unit
 
 
 def digits_of(comparison: Comparison) -> int:
@@ -35,7 +36,7 @@ def describe_gain(comparison: Comparison, is_judged: bool = True) -> str:
     seeds.
     """
     digits, seeds = digits_of(comparison), format_plural(comparison.n, "paired seed")
-    gain = f"gain {format_signed(comparison.effect, digits)} {comparison.unit}".rstrip()
+    gain = f"gain {with_unit(format_signed(comparison.effect, digits), comparison.unit)}"
     level = percent_level(comparison.level)
     if isinf(comparison.high):
         return (
@@ -112,7 +113,7 @@ def _above_margin_note(interval: DecidingInterval, margin: str) -> str:
 
 def multiplier_cell(multiplier: Multiplier | None) -> str:
     """A compute multiplier with its interval, for a cell."""
-    if multiplier is None or multiplier.reason == ONLY_FULL_LENGTH:
+    if multiplier is None or multiplier.reason in NO_CURVE_DECLARED:
         return DASH
     if multiplier.factor is None:
         return f"not said: what it is judged against {multiplier.reason}"
@@ -169,8 +170,10 @@ def _describe_factor(name: str, against: str, multiplier: Multiplier) -> str:
 
 def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> str:
     """The effect as a multiple of tokens, by the lengths of what it is judged against, or why
-    there is none.
+    there is none; nothing where the design has too few lengths, which is said once.
     """
+    if multiplier is not None and multiplier.reason in NO_CURVE_DECLARED:
+        return ""
     if multiplier is None or multiplier.factor is None:
         if multiplier is None:
             reason = ""

@@ -23,6 +23,7 @@ from paribus.report.series import describe_series
 from paribus.report.tables import score_summary
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust import allowed_confounds
+from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import (
     advice_on_arm,
     describe_fresh_seeds,
@@ -108,6 +109,7 @@ def _result_notes(report: ReportData) -> Iterator[str]:
         report.findings.look_description,
         describe_text_differences(report),
         describe_control(report),
+        *verdict_notes(report),
     )
     yield from filter(None, beside)
     yield from _advice_notes(report)

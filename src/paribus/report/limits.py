@@ -9,9 +9,11 @@ from typing import Any
 from paribus.analyse import column_of
 from paribus.analyse.remarks import begin_remark
 from paribus.analyse.verdict import BOUND_WORDS
+from paribus.record.plan import StageRecord
 from paribus.report.contrasts import undeclared_interaction
 from paribus.report.numbers import format_count, join_words
 from paribus.report.report_data import ReportData
+from paribus.report.stages import stage_names
 from paribus.spec.yardstick import HEAD
 
 YARDSTICK_DESCRIPTIONS = {
@@ -65,7 +67,7 @@ def _limitations(report: ReportData) -> Iterator[str]:
         f"What happens at other sizes, or after more training: {size} parameters read {tokens}"
         " tokens."
     )
-    yield f"What happens on other text: all of it was {sources_read(report, baseline)}."
+    yield f"What happens on other text: {_describe_text(report, baseline)}."
     if report.measure.is_likelihood:
         others = "How good the text is that the arms write, or how well they do a task"
     else:
@@ -109,10 +111,19 @@ def _verdict_words(report: ReportData) -> set[str | None]:
     return words
 
 
-def sources_read(report: ReportData, arm: str) -> str:
-    """What an arm was trained on, in words."""
+def _describe_text(report: ReportData, arm: str) -> str:
+    """What all text of an arm was, stage by stage where stages read different text."""
+    texts = [sources_read(report, stage) for stage in report.plan.arms[arm].run.stages]
+    if len(set(texts)) == 1:
+        return f"all of it was {texts[0]}"
+    named = zip(texts, stage_names(report, arm), strict=True)
+    return "it was " + "; ".join(f"{text} in {name}" for text, name in named)
+
+
+def sources_read(report: ReportData, stage: StageRecord) -> str:
+    """What a stage was trained on, in words."""
     descriptions: list[str] = []
-    for source in report.stage(arm).corpus.sources:
+    for source in stage.corpus.sources:
         description = _describe_source(source.table, report)
         if description not in descriptions:
             descriptions.append(description)

@@ -32,6 +32,7 @@ from paribus.report.series import describe_series
 from paribus.report.tables import SECONDARY_HEADING, secondary_tables
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust import trust_checks
+from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import (
     describe_fresh_seeds,
     verdict_texts,
@@ -97,6 +98,8 @@ def _verdict_section(report: ReportData) -> Iterator[str]:
     control = describe_control(report)
     if control:
         yield f"{_escape_markdown(control)}\n"
+    for note in verdict_notes(report):
+        yield f"{_escape_markdown(note)}\n"
     fresh = describe_fresh_seeds(report)
     if fresh:
         yield f"{_escape_outside_code(fresh)}\n"

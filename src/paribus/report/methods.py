@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from paribus.analyse import column_of
 from paribus.analyse.plan_rules import plan_measure
-from paribus.report.hyperparameters import hyperparameters, last_stage_table
+from paribus.report.hyperparameters import hyperparameters
 from paribus.report.limits import describe_yardstick, sources_read
 from paribus.report.numbers import (
     format_plural,
@@ -18,6 +19,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.stages import stage_names
 
 METHODS = "Methods"
 _BUDGETS = {
@@ -116,20 +118,31 @@ def _describe_items(material: ReportData) -> str:
 
 
 def _text_sentences(material: ReportData) -> Iterator[str]:
-    """The text of the baseline; of other arms it is said where it is not the same."""
+    """The text of each stage of the baseline; of other arms it is said where it is not the
+    same.
+    """
     baseline = material.findings.baseline
-    corpus = last_stage_table(material, baseline)["corpus"]
-    valid, test = percent_level(corpus["valid"]), percent_level(corpus["test"])
-    yield (
-        f"The text is {sources_read(material, baseline)}; {valid} of the documents are held out for"
-        f" validation, {test} for the test."
-    )
+    stages, corpora = material.plan.arms[baseline].run.stages, _corpora(material, baseline)
+    names = stage_names(material, baseline)
+    for stage, corpus, name in zip(stages, corpora, names, strict=True):
+        valid, test = percent_level(corpus["valid"]), percent_level(corpus["test"])
+        whose = "The text" if len(stages) == 1 else f"The text of the stage {name}"
+        yield (
+            f"{whose} is {sources_read(material, stage)}; {valid} of the documents are held out for"
+            f" validation, {test} for the test."
+        )
     others: list[str] = []
     for arm in material.order:
-        if last_stage_table(material, arm)["corpus"] != corpus:
+        own = _corpora(material, arm)
+        if own != corpora[: len(own)]:
             others.append(quote_arm(arm))
     if others:
         yield f"The corpus of {join_words(others)} is another one."
+
+
+def _corpora(material: ReportData, arm: str) -> list[Mapping[str, Any]]:
+    """The corpus of each stage of an arm, with all its fields."""
+    return [stage["corpus"] for stage in material.plan.arms[arm].run.table["stages"]]
 
 
 def _training_sentences(material: ReportData) -> Iterator[str]:
@@ -137,21 +150,32 @@ def _training_sentences(material: ReportData) -> Iterator[str]:
     table.
     """
     yield "All arms are trained with AdamW; the table has the hyper-parameters of each."
-    stages = material.plan.arms[material.findings.baseline].run.table["stages"]
-    if len(stages) > 1:
-        kinds = join_words([stage["kind"] for stage in stages])
+    names = stage_names(material, material.findings.baseline)
+    if len(names) > 1:
         yield (
-            f"A run has {len(stages)} stages, {kinds}. Numbers that name no stage are those of the"
-            " last."
+            f"A run has {len(names)} stages, {join_words(names)}. Numbers that name no stage are"
+            " those of the last."
         )
+    for number, name in enumerate(names[:-1]):
+        shared = _shared_lengths(material, f"stages.{number}: ")
+        if shared:
+            yield f"In the stage {name} all arms have {shared}."
+    shared = _shared_lengths(material)
+    if shared and len(names) > 1:
+        yield f"In the stage {names[-1]} all arms have {shared}."
+    elif shared:
+        yield f"All arms have {shared}."
+
+
+def _shared_lengths(material: ReportData, stage: str = "") -> str:
+    """How long a stage is and how large its batches, as far as that is the same in all arms."""
     lines = {name: cells for name, *cells in hyperparameters(material)}
     shared: list[str] = []
     for name in ("steps", "sequences per batch", "tokens per sequence"):
-        cells = lines.get(name, [])
+        cells = lines.get(f"{stage}{name}", [])
         if len(set(cells)) == 1:
             shared.append(f"{cells[0]} {name}")
-    if shared:
-        yield f"All arms have {join_words(shared)}."
+    return join_words(shared)
 
 
 def _rate_sentence(material: ReportData) -> str:

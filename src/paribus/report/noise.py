@@ -10,6 +10,7 @@ from paribus.analyse.variance import NoiseSources, VarianceComponent
 from paribus.report.numbers import DASH, format_percent, join_words, quote_arm, rough, significant
 from paribus.report.report_data import ReportData
 from paribus.report.verdicts import quote_comparison
+from paribus.spec.measure import with_unit
 
 TITLE = "Where the noise comes from"
 METHOD = (
@@ -80,7 +81,7 @@ def _describe_rerun(rerun: VarianceComponent, report: ReportData) -> str:
     times = f"made {rerun.df + 1} times"
     if rerun.variance == 0.0:
         return f"The same run, {times}, ended the same to the last bit."
-    spread = f"{rough(rerun.sd)} {report.measure.unit}"
+    spread = with_unit(rough(rerun.sd), report.measure.unit)
     text = f"The same run, {times}, spreads by {spread}: a seed does not fix it"
     gains = _gain_spreads(report)
     if gains:

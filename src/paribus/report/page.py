@@ -67,6 +67,7 @@ from paribus.report.text_read import describe_text_differences
 from paribus.report.times import time_block
 from paribus.report.toml_text import design_toml
 from paribus.report.trust import trust_checks
+from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import describe_fresh_seeds, quote_comparison, verdict_texts
 
 HERE = Path(__file__).parent
@@ -143,6 +144,7 @@ def _verdict_values(report: ReportData) -> dict[str, Any]:
         "verdicts": verdict_texts(report),
         "control": report.first_edition_control_arm,
         "control_sentence": describe_control(report),
+        "notes": verdict_notes(report),
         "fresh_seeds": describe_fresh_seeds(report),
         "measured": describe_yardstick(report),
         "grounds": trust_checks(report),

@@ -20,6 +20,7 @@ from paribus.report.numbers import (
     quote_arm,
 )
 from paribus.report.report_data import ReportData
+from paribus.spec.measure import with_unit
 
 NO_DETECTION = "the experiment cannot detect even an effect that must be there"
 DIGITS_WITHOUT_BOUND = 4
@@ -122,7 +123,7 @@ def _control_phrases(control: ControlFinding, report: ReportData) -> Iterator[st
         digits = decimals_for_width(abs(control.effect - control.low), unit)
         bound = f"a loss of at least {format_plain(control.low, digits)}"
     verb = "loses" if control.effect >= 0 else "gains"
-    effect = f"{format_plain(abs(control.effect), digits)} {unit}"
+    effect = with_unit(format_plain(abs(control.effect), digits), unit)
     baseline = quote_arm(report.findings.baseline)
     yield f"{_quote_control(control, report)} {verb} {effect} against {baseline}"
     yield (

@@ -34,6 +34,7 @@ ANONYMISED_FIELDS = (
     "margins",
     "lengths",
     "rates",
+    "stage_rates",
     "factorial",
     "contrasts",
     "remarks",

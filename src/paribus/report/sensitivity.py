@@ -6,7 +6,7 @@ annealed*.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from paribus.analyse import (
@@ -20,8 +20,10 @@ from paribus.analyse import (
     compare_at_equal_total,
 )
 from paribus.analyse.bound_verdict import compare_scores
+from paribus.analyse.equal_totals import RowsByLength, count_earlier_stages, mean_total
 from paribus.analyse.findings import ArmFinding
 from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.run_table import Row
 from paribus.analyse.seed_scores import scores_at_rate
 from paribus.analyse.verdict import BOUND_WORDS
 from paribus.errors import SpecError
@@ -87,7 +89,10 @@ def sensitivity_to_seconds(report: ReportData) -> list[SensitivityLine]:
         return []
     lines: list[SensitivityLine] = []
     for arm in report.findings.arms:
-        lines.append(replace(_equal_total_line(arm, report, "seconds"), same=DASH))
+        line = replace(_equal_total_line(arm, report, "seconds"), same=DASH)
+        if _has_chains(arm, report):
+            line = replace(line, text=f"{line.text} (the last stage alone)")
+        lines.append(line)
     return _merge_equal_lines(lines)
 
 
@@ -100,10 +105,12 @@ def _merge_equal_lines(lines: list[SensitivityLine]) -> list[SensitivityLine]:
 
 
 def _equal_total_line(arm: ArmFinding, report: ReportData, by: Total) -> SensitivityLine:
-    name, runs = TOTAL_NAMES[by], report.findings.runs
+    name = TOTAL_NAMES[by]
     if arm.judgement.verdict.word in ("no verdict", *BOUND_WORDS):
         return SensitivityLine(arm.name, name, DASH, NOTHING_TO_COMPARE)
-    at_total = compare_at_equal_total(runs[arm.against], runs[arm.name], by)
+    at_total = compare_at_equal_total(
+        _runs_of_all_stages(report, arm.against), _runs_of_all_stages(report, arm.name), by
+    )
     comparable = report.has_same_task(arm.name, arm.against)
     if at_total.is_equal and comparable:
         why = "" if by == "seconds" else "by construction: "
@@ -115,9 +122,47 @@ def _equal_total_line(arm: ArmFinding, report: ReportData, by: Total) -> Sensiti
     if not comparable:
         why = "not comparable: the arms' curves answer different questions"
         return SensitivityLine(arm.name, name, DASH, why)
+    is_beyond = at_total.mid_schedule is None and at_total.at is not None
+    if is_beyond and by != "seconds" and _has_chains(arm, report):
+        return SensitivityLine(arm.name, name, NOT_KNOWN, _describe_unequal_chains(arm, report, by))
     if at_total.mid_schedule is None:
         return SensitivityLine(arm.name, name, DASH, at_total.reason)
     return _mid_schedule_line(arm, report, at_total, at_total.mid_schedule)
+
+
+def _runs_of_all_stages(report: ReportData, arm: str) -> dict[int, list[Row]]:
+    """The rows of an arm's runs, by seed, with what the stages before the last had spent."""
+    plan = report.plan.arms[arm]
+    runs: dict[int, list[Row]] = {}
+    for seed, rows in report.findings.runs[arm].items():
+        runs[seed] = [count_earlier_stages(row, plan) for row in rows]
+    return runs
+
+
+def _lengths_of_all_stages(report: ReportData, arm: str, seeds: Sequence[int]) -> RowsByLength:
+    """The annealed runs of an arm, with what the stages before the last had spent."""
+    plan = report.plan.arms[arm]
+    lengths: dict[int, dict[int, Row]] = {}
+    for n_steps, by_seed in annealed_lengths(report.findings.table, arm, seeds).items():
+        lengths[n_steps] = {seed: count_earlier_stages(row, plan) for seed, row in by_seed.items()}
+    return lengths
+
+
+def _has_chains(arm: ArmFinding, report: ReportData) -> bool:
+    """Has a run of either arm more than one stage?"""
+    return any(len(report.plan.arms[name].run.stages) > 1 for name in (arm.name, arm.against))
+
+
+def _describe_unequal_chains(arm: ArmFinding, report: ReportData, by: Total) -> str:
+    """What both arms spend in all their stages, where no two runs had spent as much."""
+    spent: list[str] = []
+    for name in (arm.name, arm.against):
+        spent.append(TOTAL_FORMATS[by](mean_total(_runs_of_all_stages(report, name), by)))
+    own, other = spent
+    return (
+        f"not equal: {own} in all stages, {other} for {quote_arm(arm.against)}; no run of the last"
+        " stage ended at an equal total"
+    )
 
 
 def _annealed_comparison(
@@ -129,8 +174,8 @@ def _annealed_comparison(
     findings = report.findings
     seeds = sorted(findings.runs[arm.against].keys() & findings.runs[arm.name].keys())
     return compare_annealed_at_equal_total(
-        annealed_lengths(findings.table, arm.against, seeds),
-        annealed_lengths(findings.table, arm.name, seeds),
+        _lengths_of_all_stages(report, arm.against, seeds),
+        _lengths_of_all_stages(report, arm.name, seeds),
         by,
         column_of(report.plan.design.primary.measure.table),
         findings.measure,

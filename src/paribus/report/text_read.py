@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.analyse import TextDifference, TextRead, text_differences
-from paribus.analyse.text_read import LARGE_DIFFERENCE, parse_epochs
+from paribus.analyse.text_read import LARGE_DIFFERENCE, epochs_by_text, parse_epochs
 from paribus.record.plan import ArmRecord
-from paribus.report.numbers import MAX_LISTED, format_percent, quote_arm
+from paribus.report.numbers import MAX_LISTED, format_percent, join_words, quote_arm
 from paribus.report.report_data import ReportData
+from paribus.report.stages import stage_names
 from paribus.report.tables import control_line
 
 BUDGET_PHRASE = "differs by the budget chosen"
@@ -56,7 +57,8 @@ def epochs_by_arm(report: ReportData) -> Mapping[str, Any] | None:
 
 def _text_read(arm: ArmRecord, epochs: str) -> TextRead:
     question = (len(arm.run.stages), arm.stage.corpus.table, arm.stage.objective)
-    return TextRead(arm.n_steps, arm.total("bytes_read"), parse_epochs(epochs), question)
+    own = epochs_by_text(parse_epochs(epochs), arm.texts)
+    return TextRead(arm.n_steps, arm.total("bytes_read"), own, question)
 
 
 def _largest_difference(difference: TextDifference) -> float:
@@ -64,10 +66,10 @@ def _largest_difference(difference: TextDifference) -> float:
 
 
 def _describe_difference(difference: TextDifference, report: ReportData) -> str:
-    epochs = epochs_by_arm(report) or {}
+    times = _describe_times(report, difference.arm)
     text = (
-        f"{_describe_bytes(difference)}, and the training text {epochs[difference.arm]} times"
-        f" against {epochs[difference.against]}."
+        f"{_describe_bytes(difference)}, and the training text {times} against"
+        f" {_describe_times(report, difference.against).removesuffix(' times')}."
     )
     if difference.steps_for_equal_bytes == difference.n_steps:
         return f"{text} Its bytes are as equal as whole steps come."
@@ -75,6 +77,16 @@ def _describe_difference(difference: TextDifference, report: ReportData) -> str:
         f"{text} Equal bytes would give it {difference.steps_for_equal_bytes} steps, not"
         f" {difference.n_steps}."
     )
+
+
+def _describe_times(report: ReportData, arm: str) -> str:
+    """How often an arm reads its text; of several stages, each with its name."""
+    epochs = str((epochs_by_arm(report) or {})[arm])
+    parts = epochs.split("; ")
+    if len(parts) == 1:
+        return f"{epochs} times"
+    named = zip(parts, stage_names(report, arm), strict=True)
+    return join_words([f"{part} times in {name}" for part, name in named])
 
 
 def _describe_bytes(difference: TextDifference) -> str:

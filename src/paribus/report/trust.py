@@ -6,7 +6,7 @@ from paribus.record import ControlLine, Mark
 from paribus.report.numbers import format_plural, join_words
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck
-from paribus.report.trust_fairness import pairing_check, rate_check, text_checks
+from paribus.report.trust_fairness import pairing_check, rate_check
 from paribus.report.trust_power import (
     margin_checks,
     noise_source_checks,
@@ -17,6 +17,7 @@ from paribus.report.trust_power import (
 )
 from paribus.report.trust_provenance import failure_checks, machine_check, plan_check
 from paribus.report.trust_scope import bound_checks, new_document_check, size_check, window_checks
+from paribus.report.trust_text import text_checks
 
 
 def trust_checks(report: ReportData) -> list[TrustCheck]:

@@ -1,28 +1,27 @@
-"""Were the arms treated alike? Their learning rates, what a seed fixes in all of them, and the
-text they read.
-"""
+"""Were the arms treated alike? Their learning rates, and what a seed fixes in all of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from paribus.analyse.remarks import rate_remark
 from paribus.record import Mark
 from paribus.report.numbers import (
     describe_each,
-    format_count,
     format_percent,
     join_words,
     quote_arm,
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.stages import stage_names
 from paribus.report.tables import control_line
-from paribus.report.text_read import describe_text_differences
 from paribus.report.trust_check import TrustCheck, yes_unless
 from paribus.report.verdicts import quote_comparison
 
 RATE_PATH = "training.optimizer.rate"
+_STAGE = re.compile(r"stages\.\d+\.")  # before a field of a stage
 BATCH_PATHS = (
     "text",
     "corpus",
@@ -39,6 +38,7 @@ def rate_check(report: ReportData) -> TrustCheck:
     if report.plan.design.tune is None or rates is None:
         return _untuned_rate_check(report)
     rate_list = _describe_rates(report, lambda arm: rates[arm]["rate"])
+    rate_list += "".join(f"; {one}" for one in _describe_stage_rates(report))
     outside = [quote_arm(arm) for arm in report.order if not rates[arm]["optimum"]["inside"]]
     if outside:
         text = f"The optimum of {join_words(outside)} lies outside the grid; used {rate_list}."
@@ -54,6 +54,29 @@ def rate_check(report: ReportData) -> TrustCheck:
 def _describe_rates(report: ReportData, rate: Callable[[str], float]) -> str:
     """The rate of every arm, in words."""
     return describe_each({quote_arm(arm): rate(arm) for arm in report.order}, significant)
+
+
+def _describe_stage_rates(report: ReportData) -> Iterator[str]:
+    """The rates of each stage before the last, as far as they were tuned."""
+    names = stage_names(report)
+    for number, sweeps in enumerate(report.findings.stage_rates):
+        rates = {}
+        for arm in report.order:
+            is_earlier = number < len(report.plan.arms[arm].run.stages) - 1
+            if is_earlier and arm in sweeps:
+                rates[quote_arm(arm)] = sweeps[arm]["rate"]
+        if rates:
+            yield f"in {names[number]} {describe_each(rates, significant)}"
+
+
+def _stage_rate_remarks(report: ReportData) -> Iterator[str]:
+    """What is odd about the rates of stages before the last."""
+    names = stage_names(report)
+    for number, sweeps in enumerate(report.findings.stage_rates):
+        for arm in report.order:
+            optimum = sweeps[arm]["optimum"] if arm in sweeps else {}
+            if optimum.get("remark"):
+                yield f"{names[number]} of {quote_arm(arm)}: {optimum['remark']}"
 
 
 def _rate_remarks(report: ReportData) -> Iterator[str]:
@@ -73,6 +96,7 @@ def _rate_remarks(report: ReportData) -> Iterator[str]:
         remark = rates[arm]["optimum"]["remark"]
         if remark:
             yield f"{quote_arm(arm)}: {remark}"
+    yield from _stage_rate_remarks(report)
     doubtful: list[str] = []
     for arm in report.findings.arms:
         if arm.judgement.verdict.doubt:
@@ -139,8 +163,9 @@ def _batch_differences(report: ReportData) -> list[str]:
     """
     differing: list[str] = []
     for line in report.plan.control:
-        if line.mark != Mark.EQUAL and _is_of_batch(line.path):
-            differing.append(line.path)
+        path = _batch_path(line.path)
+        if line.mark != Mark.EQUAL and path and path not in differing:
+            differing.append(path)
     has_encoder: set[bool] = set()
     for arm in report.order:
         has_encoder.add(report.plan.arms[arm].run.architecture.get("encoder") is not None)
@@ -149,8 +174,15 @@ def _batch_differences(report: ReportData) -> list[str]:
     return differing
 
 
-def _is_of_batch(path: str) -> bool:
-    return any(_is_within(path, table) for table in BATCH_PATHS)
+def _batch_path(path: str) -> str:
+    """The path of what a batch is made by; of a stage, the table that holds it. '' of others."""
+    stage = _STAGE.match(path)
+    for table in BATCH_PATHS:
+        if stage is None and _is_within(path, table):
+            return path
+        if stage is not None and _is_within(path.removeprefix(stage[0]), table):
+            return f"{stage[0]}{table}"
+    return ""
 
 
 def _shared_init(report: ReportData) -> str:
@@ -158,35 +190,3 @@ def _shared_init(report: ReportData) -> str:
     if line is None:
         return "some"
     return format_percent(min(map(float, line.values.values())))
-
-
-def text_checks(report: ReportData) -> Iterator[TrustCheck]:
-    """How often the text was read, and where a budget of tokens gave judged arms unequal text."""
-    yield _epoch_check(report)
-    differences = describe_text_differences(report)
-    if differences:
-        yield TrustCheck("Budget", "mind", differences)
-
-
-def _epoch_check(report: ReportData) -> TrustCheck:
-    line = control_line(report, "epochs")
-    if line is None:
-        return TrustCheck("Text", "mind", "How often the text was read is not known.")
-    epochs: list[float] = []
-    for value in line.values.values():
-        epochs += map(float, str(value).split(","))
-    often = significant(min(epochs))
-    if min(epochs) != max(epochs):
-        often += f" to {significant(max(epochs))}"
-    repeated = max(epochs) > 1
-    repetition = "some text was repeated" if repeated else "no text was repeated"
-    text = f"{format_count(_mean_tokens(report))} tokens, {often} epochs; {repetition}."
-    return TrustCheck("Text", yes_unless(repeated), text)
-
-
-def _mean_tokens(report: ReportData) -> float:
-    """Tokens that a run reads, the mean over arms."""
-    total: float = 0
-    for arm in report.order:
-        total += report.plan.arms[arm].total("tokens_read")
-    return total / len(report.order)

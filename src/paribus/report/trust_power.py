@@ -23,6 +23,7 @@ from paribus.report.positive_control import (
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck, yes_unless
 from paribus.report.verdicts import quote_comparison
+from paribus.spec.measure import with_unit
 
 FEW_SEEDS = 5  # fewer are to be kept in mind
 SYMMETRY_NOTE = (
@@ -82,7 +83,7 @@ def pooled_noise_checks(report: ReportData) -> Iterator[TrustCheck]:
         return
     sds = pooled.residual_sds.items()
     own = join_words([f"{rough(sd)} for {quote_arm(arm)}" for arm, sd in sds])
-    spread = f"{rough(pooled.residual_sd)} {report.measure.unit}"
+    spread = with_unit(rough(pooled.residual_sd), report.measure.unit)
     text = (
         f"Declared before the runs: all arms share one spread, {spread}"
         f" with {pooled.df} degrees of freedom. Each arm's own, without what its seeds share with"

@@ -26,6 +26,7 @@ from paribus.report.numbers import (
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck, yes_unless
 from paribus.report.verdicts import quote_comparison
+from paribus.spec.measure import with_unit
 
 DOCUMENTS = "Other documents"
 
@@ -73,7 +74,7 @@ def bound_checks(report: ReportData) -> Iterator[TrustCheck]:
     if bounds.floor is None:
         yield TrustCheck("Floor", "mind", "The task has no floor on record.")
         return
-    value = f"{score(bounds.floor.value, unit)} {unit}"
+    value = with_unit(score(bounds.floor.value, unit), unit)
     if report.measure.is_difference:
         text = "An arm that its last stage has not changed scores 0."
     else:

@@ -19,6 +19,7 @@ from paribus.report.numbers import capitalise, format_plural, quote_arm, rough, 
 from paribus.report.positive_control import equivalence_caveat
 from paribus.report.report_data import ReportData
 from paribus.report.series import describe_seeds
+from paribus.spec.measure import with_unit
 
 UNDERTRAINED_MEANING = (
     "the loss was finite and had not risen, but the score is still worse than that of the unigram"
@@ -156,7 +157,7 @@ def describe_tuning_doubt(arm: ArmFinding, unit: str) -> str:
         return ""
     if isinf(arm.tuning_uncertainty):
         return "What tuning could move is not known: a rate was taken without a parabola."
-    move = f"{rough(arm.tuning_uncertainty)} {unit}"
+    move = with_unit(rough(arm.tuning_uncertainty), unit)
     return (
         f"An error in the arms' rates could move the gain by {move}, and more seeds do not heal it."
     )
@@ -212,7 +213,7 @@ def _verdict_meaning(comparison: Comparison, word: str, unit: str) -> str:
     if comparison.margin is None:
         margin = ""
     else:
-        margin = f"±{significant(comparison.margin)} {unit}{average}"
+        margin = f"±{with_unit(significant(comparison.margin), unit)}{average}"
     match word:
         case "better":
             return "The whole interval lies above zero: over many seeds, the mean would be a gain."

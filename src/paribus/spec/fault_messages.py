@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +12,7 @@ from pydantic_core import ErrorDetails
 from paribus.errors import describe_first
 from paribus.spec.remedies import remedy
 from paribus.spec.spelling import key_advice, word_advice
-from paribus.spec.tree import field_paths, kind_of, models_in
+from paribus.spec.tree import field_models, field_paths, kind_of, nested_models
 
 Table = dict[str, Any]
 UNKNOWN_KEY = "extra_forbidden"  # what pydantic calls a key that no field has
@@ -107,14 +108,14 @@ def _describe_keys(name: str, value: Any, root: type[BaseModel]) -> str:
     """
     model = _model_of_name(name, root)
     keys = ", ".join(model.model_fields)
-    for key, field in model.model_fields.items():
-        if isinstance(value, str) and value in map(kind_of, models_in(field.annotation)):
+    for key, models in field_models(model).items():
+        if isinstance(value, str) and value in map(kind_of, models):
             return f"keys {keys}, such as {{ {key} = {value!r} }}"
     return f"keys {keys}"
 
 
 def _model_of_name(name: str, root: type[BaseModel]) -> type[BaseModel]:
-    for model in _nested_models(root):
+    for model in nested_models(root):
         if model.__name__ == name:
             return model
     return root
@@ -162,7 +163,7 @@ def _known_keys(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     model = root
     for part in loc[:-1]:
         for candidate in (
-            models_in(model.model_fields[part].annotation)
+            field_models(model)[part]
             if part in model.model_fields
             else _union_members(model, part, root)
         ):
@@ -171,21 +172,14 @@ def _known_keys(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     return list(model.model_fields)
 
 
+@cache
 def _union_members(
     model: type[BaseModel], tag: str | int, root: type[BaseModel]
-) -> list[type[BaseModel]]:
-    """The union member a tag names; `model` is the union's first member."""
+) -> tuple[type[BaseModel], ...]:
+    """The union members a tag names; `model` is the union's first member."""
     members: list[type[BaseModel]] = []
-    for owner in _nested_models(root):
-        for field in owner.model_fields.values():
-            union = models_in(field.annotation)
+    for owner in nested_models(root):
+        for union in field_models(owner).values():
             if model in union:
                 members += [member for member in union if kind_of(member) == tag]
-    return members
-
-
-def _nested_models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    yield model
-    for field in model.model_fields.values():
-        for inner in models_in(field.annotation):
-            yield from _nested_models(inner)
+    return tuple(members)

@@ -10,6 +10,16 @@ from typing import Literal
 
 LikelihoodKind = Literal["likelihood", "pseudo-likelihood"]
 POINTS = "points"
+_SINGULARS = {POINTS: "point", "bits per byte": "bit per byte"}
+
+
+def with_unit(number: str, unit: str) -> str:
+    """A number as it is written, and its unit: "1 point", "±1 point", "2 points"; alone where
+    there is no unit.
+    """
+    if number.lstrip("±+−-") == "1":
+        unit = _SINGULARS.get(unit, unit)
+    return f"{number} {unit}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from paribus.errors import SpecError
-from paribus.spec.tree import kind_of, models_in
+from paribus.spec.tree import field_models, kind_of
 
 Table = dict[str, Any]
 
@@ -74,7 +74,7 @@ def fill_default_kinds(table: Table, model: type[BaseModel]) -> Table:
             default = None
         if default is not None and "kind" in type(default).model_fields:
             value = {"kind": kind_of(type(default)), **value}
-        for inner in models_in(field.annotation):
+        for inner in field_models(model)[name]:
             if kind_of(inner) in (None, value.get("kind")):
                 value = fill_default_kinds(dict(value), inner)
         result[name] = value

@@ -30,7 +30,10 @@ class Price:
     kv_bytes_per_token: int
     kv_bytes_per_source_token: int
     visible_share: float  # of the main stack's query-key pairs
-    appendable: bool  # does the cache stay valid while the text grows
+    appendable: (
+        bool  # is the cache kept within an answer: does it stay valid while text is appended
+    )
+    across_turns: str  # is it kept when a conversation goes on: see `cache_across_turns`
     training: Flops
     prefill: Flops  # the prompt and the logits after its last token
     decode: (
@@ -75,10 +78,27 @@ def price(
         kv_bytes_per_source_token=cross * bytes_per_value,
         visible_share=visible_share(spec.stack.masks, layout),
         appendable=appendable(spec.stack.masks),
+        across_turns=cache_across_turns(spec),
         training=training_flops(spec, layout, source_length, n_scored or length),
         prefill=forward_flops(spec, layout, source_length) + head_flops(spec, 1),
         decode=decode_flops(spec, layout, source_length) + head_flops(spec, 1),
     )
+
+
+def cache_across_turns(spec: ResolvedArchitecture) -> str:
+    """Are cached keys and values kept from one turn of a conversation to the next? In words that
+    are the same everywhere.
+
+    A prefix ends with the newest prompt, or stays the first one. An encoder reads the conversation
+    so far, and the decoder the answer alone.
+    """
+    if spec.encoder is not None:
+        return "encoder only" if appendable(spec.encoder.masks) else "no"
+    if appendable(spec.stack.masks, prefix_grows=True):
+        return "yes"
+    if appendable(spec.stack.masks):
+        return "if the prefix stays"
+    return "no"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import ast
 import inspect
 import itertools
 import sys
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args
 
@@ -17,11 +16,20 @@ from pydantic import BaseModel
 Descriptions = dict[str, str]  # by field
 
 
-def models_in(annotation: Any) -> list[type[BaseModel]]:
+def models_in(annotation: Any) -> tuple[type[BaseModel], ...]:
     """Every model that a type names, in its order."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in models_in(part)]
+        return (annotation,)
+    models: list[type[BaseModel]] = []
+    for part in get_args(annotation):
+        models += models_in(part)
+    return tuple(models)
+
+
+@cache
+def field_models(model: type[BaseModel]) -> dict[str, tuple[type[BaseModel], ...]]:
+    """The models that each field of a model may hold, by the name of the field."""
+    return {name: models_in(field.annotation) for name, field in model.model_fields.items()}
 
 
 def kind_of(model: type[BaseModel]) -> str | None:
@@ -32,13 +40,26 @@ def kind_of(model: type[BaseModel]) -> str | None:
     return field.default
 
 
-def field_paths(model: type[BaseModel], under: str = "") -> Iterator[str]:
+@cache
+def field_paths(model: type[BaseModel], under: str = "") -> tuple[str, ...]:
     """The dotted path of every field of a model and of the models inside it."""
-    for key, field in model.model_fields.items():
+    paths: list[str] = []
+    for key, models in field_models(model).items():
         path = f"{under}.{key}" if under else key
-        yield path
-        for inner in models_in(field.annotation):
-            yield from field_paths(inner, path)
+        paths.append(path)
+        for inner in models:
+            paths += field_paths(inner, path)
+    return tuple(paths)
+
+
+@cache
+def nested_models(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:
+    """A model and those inside it, each as often as it may stand somewhere."""
+    models = [model]
+    for members in field_models(model).values():
+        for inner in members:
+            models += nested_models(inner)
+    return tuple(models)
 
 
 def descriptions_of(model: type[BaseModel]) -> Descriptions:

@@ -71,7 +71,7 @@ def _members(annotation: Any, metadata: tuple[Any, ...]) -> Iterator[tuple[Any, 
 
 def _tag(annotation: Any) -> str | None:
     """The kind that a model is chosen by; None of any other type."""
-    models = models_in(annotation) if isinstance(annotation, type) else []
+    models = models_in(annotation) if isinstance(annotation, type) else ()
     if models:
         return kind_of(models[0])
     return None

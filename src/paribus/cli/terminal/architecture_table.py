@@ -92,12 +92,18 @@ COLUMNS = (
         drop_order=6,
     ),
     ArchitectureColumn(
-        "cache\nkept", lambda entry: format_bool(entry.price.appendable), drop_order=5
+        "kept within\nan answer", lambda entry: format_bool(entry.price.appendable), drop_order=5
+    ),
+    ArchitectureColumn(
+        "kept across\nturns", lambda entry: entry.price.across_turns, drop_order=7, is_number=False
     ),
 )
 NOTES = (
     "Visible share: query-key pairs that the mask lets through, over all layers and heads. "
-    "Cache kept: when text is appended, every cached key and value stays valid."
+    "Kept within an answer: when tokens are appended, every cached key and value stays valid. "
+    'Kept across turns: they also stay valid in the next turn of a conversation; "if the prefix'
+    ' stays": only if the prefix is the first turn and does not grow; "encoder only": the decoder'
+    " begins anew."
 )
 
 

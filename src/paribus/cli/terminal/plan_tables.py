@@ -10,6 +10,7 @@ from rich.table import Table
 
 from paribus.analyse import PastNoise, detectable_effect, equivalence_margin, power_table
 from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.analyse.positive_control import describe_shortened
 from paribus.cli.terminal.field_format import format_field
 from paribus.cli.terminal.power_table import (
     describe_past_noise,
@@ -186,7 +187,9 @@ def _describe_control(plan: Plan) -> str:
     if arm is not None and length is None:
         control = quote_arm(arm)
     else:
-        control = f"{baseline} at {length:g} of its training"
+        run = next(arm.run for arm in plan.arms if arm.name == plan.design.baseline)
+        whole = describe_shortened([stage.kind for stage in run.stages])
+        control = f"{baseline} at {length:g} of {whole}"
     return f"{control} must come out worse than {baseline}; it is not in the family"
 
 

@@ -58,7 +58,7 @@ CACHE_LINES = (
     PriceLine(
         "KV cache per source token", lambda price: price.kv_bytes_per_source_token, format_size
     ),
-    PriceLine("cache kept when text grows", lambda price: price.appendable, format_bool),
+    PriceLine("cache kept within an answer", lambda price: price.appendable, format_bool),
 )
 FLOP_LINES = (
     PriceLine(
@@ -98,6 +98,8 @@ def price_table(names: Sequence[str], prices: Sequence[Price], has_header: bool 
             table.add_row()
         for line in section:
             table.add_row(line.label, *line.format_values(prices))
+        if section is CACHE_LINES:
+            table.add_row("cache kept across turns", *[price.across_turns for price in prices])
     return table
 
 

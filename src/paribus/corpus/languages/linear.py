@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from random import Random
 
 from paribus.spec.languages import SYMBOLS, LinearLanguage
@@ -19,13 +20,13 @@ def draw_examples(language: LinearLanguage, rng: Random, length: int) -> str:
             y = (sum(w * v for w, v in zip(weights, x, strict=True)) + constant) % language.modulus
             question += _spell(x) + ">" + SYMBOLS[y]
         question += _spell([rng.randrange(language.modulus) for _ in weights]) + ">"
-        if _solve(language, question) is not None:
+        if _solve(language.n_inputs, language.modulus, question) is not None:
             return question
 
 
 def last_value(language: LinearLanguage, question: str) -> str:
     """The last y."""
-    value = _solve(language, question)
+    value = _solve(language.n_inputs, language.modulus, question)
     if value is None:
         raise ValueError(
             f"{question!r} leaves its last value open; give {language.n_inputs + 1} independent"
@@ -38,11 +39,12 @@ def _spell(numbers: list[int]) -> str:
     return "".join(SYMBOLS[number] for number in numbers)
 
 
-def _solve(language: LinearLanguage, question: str) -> int | None:
-    """By elimination: the combination of examples that makes up the last (x, 1) makes up its y
-    too.
+@lru_cache(maxsize=1)  # who draws a question asks for its answer next
+def _solve(d: int, p: int, question: str) -> int | None:
+    """The last y, of `d` inputs modulo `p`; None where the examples leave it open.
+
+    By elimination: the combination of examples that makes up the last (x, 1) makes up its y too.
     """
-    d, p = language.n_inputs, language.modulus
     numbers = [SYMBOLS.index(letter) for letter in question.replace(">", "")]
     rows = [
         [*numbers[at : at + d], 1, *numbers[at + d : at + d + 1]]

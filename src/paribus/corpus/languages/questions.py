@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from random import Random
 from string import ascii_lowercase, digits
@@ -139,8 +140,7 @@ def question_source(language: InventedLanguage, question: str) -> str:
 
     Where it has several, the longest holds.
     """
-    for phrasing in sorted(language.phrasings, key=len, reverse=True):
-        before, _, after = render(phrasing, {"source": "\0"}).partition("\0")
+    for before, after in _phrasing_ends(language.phrasings):
         fits = len(question) >= len(before) + len(after)
         if fits and question.startswith(before) and question.endswith(after):
             return question[len(before) : len(question) - len(after)]
@@ -148,6 +148,16 @@ def question_source(language: InventedLanguage, question: str) -> str:
         f"{question!r} is no question of {language.kind!r}; use one of its phrasings:"
         f" {', '.join(map(repr, language.phrasings))}"
     )
+
+
+@lru_cache(maxsize=64)
+def _phrasing_ends(phrasings: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """What stands before and after the source in each phrasing, the longest first."""
+    ends: list[tuple[str, str]] = []
+    for phrasing in sorted(phrasings, key=len, reverse=True):
+        before, _, after = render(phrasing, {"source": "\0"}).partition("\0")
+        ends.append((before, after))
+    return tuple(ends)
 
 
 def source_answer(language: InventedLanguage, source: str) -> str:

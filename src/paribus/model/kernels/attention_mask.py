@@ -54,11 +54,18 @@ class AttentionMask:
         tensors = isinstance(self.keys.prefix, Tensor) or bool(
             leaves(self.rule) & {Padding(), SameDocument()}
         )
-        return not tensors
+        return not tensors and not self._has_places
+
+    @property
+    def _has_places(self) -> bool:
+        """Does a tensor say where queries or keys stand?"""
+        return self.queries.places_BT is not None or self.keys.places_BT is not None
 
     @property
     def is_aligned(self) -> bool:
         """Are queries and keys the same positions?"""
+        if self._has_places:
+            return False
         return self.queries.start == self.keys.start and self.queries.length == self.keys.length
 
     @property
@@ -69,7 +76,7 @@ class AttentionMask:
         inside = self.keys.start <= self.queries.start and (
             self.queries.start + self.queries.length <= self.keys.start + self.keys.length
         )
-        if not inside:
+        if not inside or self._has_places:
             return leaves(self.rule) != {Full()}
         crosses = self.queries.documents_BT is not self.keys.documents_BT
         return Padding() in leaves(self.rule) or (crosses and SameDocument() in leaves(self.rule))
@@ -109,11 +116,10 @@ class PositionTensors:
 
     @property
     def index(self) -> Tensor:
-        return self._broadcast(
-            torch.arange(
-                self.layout.start, self.layout.start + self.layout.length, device=self.device
-            )
-        )
+        places = self.layout.places(self.device)
+        if places.dim() == 2:
+            places = places[:, None]
+        return self._broadcast(places)
 
     @property
     def document(self) -> Tensor:

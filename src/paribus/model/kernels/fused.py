@@ -56,6 +56,8 @@ def _fusible(rule: Rule, mask: AttentionMask, is_half: bool, d_head: int) -> boo
 
 def _is_last_query(mask: AttentionMask) -> bool:
     """A single query that comes last sees every key."""
+    if mask.queries.places_BT is not None or mask.keys.places_BT is not None:
+        return False
     return mask.queries.length == 1 and mask.queries.start == mask.keys.start + mask.keys.length - 1
 
 

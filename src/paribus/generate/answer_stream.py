@@ -1,0 +1,129 @@
+"""Logits for what follows some contexts, token after token, each context read once where its mask
+lets a cache stay valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from paribus.batch import Batch
+from paribus.model import Transformer
+from paribus.model.reading import Cache, CachedStates
+from paribus.objectives.framing import ItemLayout
+
+
+def can_cache(model: Transformer, layout: ItemLayout) -> bool:
+    """Do keys stay valid while an answer grows? Not where it is filled in place: each token is
+    seen by all.
+    """
+    return layout.framing != "in place" and model.is_appendable
+
+
+class AnswerStream:
+    """Contexts that a model answers at once. Rows leave when their window is full.
+
+    `inputs_BT` are contexts as `layout` lays them, padded on the right; `lengths` says how long
+    each is.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        layout: ItemLayout,
+        inputs_BT: Tensor,
+        lengths: Sequence[int] | None,
+        n_tokens: int,
+    ):
+        assert can_cache(model, layout)
+        self._model, self._layout = model, layout
+        n_rows, longest = inputs_BT.shape
+        self._lengths = list(lengths or [longest] * n_rows)
+        self._rows = list(range(n_rows))  # those that are still read, by their numbers
+        self._n_rows, self._n_said = n_rows, 0
+        batch = self._first_batch(inputs_BT)
+        reserve = min(batch.layout.length + n_tokens, model.spec.max_length)
+        self._read = model.read(batch, reserve=reserve)
+
+    def logits(self, said_BT: Tensor, parents_B: Tensor | None = None) -> Tensor:
+        """Logits for the place after what was said so far, [B, V], in float32; zeros of rows whose
+        window is full.
+
+        Each call has one token more than the one before. `parents_B` are the rows of that call
+        that each row continues; None: its own.
+        """
+        if parents_B is not None:
+            self._select(parents_B.tolist())
+        if said_BT.shape[1] > self._n_said:
+            self._append(said_BT[:, -1])
+            self._n_said = said_BT.shape[1]
+        states_BD = self._last_states(self._read)
+        logits_BV = self._model.logits(states_BD).float()
+        if len(self._rows) == self._n_rows:
+            return logits_BV
+        whole = logits_BV.new_zeros((self._n_rows, logits_BV.shape[1]))
+        whole[self._rows] = logits_BV
+        return whole
+
+    def _select(self, parents: list[int]) -> None:
+        """Go on with some rows, each any number of times."""
+        assert len(self._rows) == self._n_rows
+        self._n_rows = len(parents)
+        if parents != self._rows:
+            self._read = self._read._replace(cache=self._read.cache.select_rows(parents))
+        self._rows = list(range(self._n_rows))
+
+    def _append(self, token_B: Tensor) -> None:
+        """Read what was said; of rows that left, it is passed over."""
+        self._rows, cache = self._rows_with_room(self._read.cache)
+        if not self._rows:
+            return
+        if len(self._rows) < self._n_rows:
+            token_B = token_B[self._rows]
+        self._read = self._model.append(token_B[:, None], cache)
+
+    def _rows_with_room(self, cache: Cache) -> tuple[list[int], Cache]:
+        stay = []
+        for place, length in enumerate(cache.lengths):
+            if length < self._layout.window:
+                stay.append(place)
+        if len(stay) == len(self._rows):
+            return self._rows, cache
+        return [self._rows[place] for place in stay], cache.select_rows(stay)
+
+    def _last_states(self, out: CachedStates) -> Tensor:
+        """The state of the last token of each row."""
+        if out.states_BTD.shape[1] == 1:
+            return out.states_BTD[:, 0]
+        places = torch.from_numpy(out.places_BT).to(out.states_BTD.device)
+        rows = torch.arange(len(places), device=places.device)
+        return out.states_BTD[rows, places.argmax(1)]
+
+    def _first_batch(self, inputs_BT: Tensor) -> Batch:
+        """The contexts with what opens an answer."""
+        layout, device = self._layout, inputs_BT.device
+        n_rows, longest = inputs_BT.shape
+        opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=device)
+        opening_BT = opening.expand(n_rows, -1)
+        lengths_B = torch.tensor(self._lengths, device=device)
+        real_BT = None
+        if min(self._lengths) < longest:
+            real_BT = torch.arange(longest, device=device) < lengths_B[:, None]
+        if layout.framing == "apart":
+            start = torch.full_like(inputs_BT[:, :1], layout.vocabulary.decoder_start)
+            # as in training: all of a source is its prefix
+            prefix = longest if real_BT is None else lengths_B
+            source = Batch.of(inputs_BT, prefix=prefix, real_BT=real_BT)
+            return Batch.of(torch.cat([start, opening_BT], 1), source=source)
+        whole_BT = torch.cat([inputs_BT, opening_BT], 1)
+        if real_BT is not None:
+            places = lengths_B[:, None] + torch.arange(len(opening), device=device)
+            whole_BT = whole_BT.scatter(1, places, opening_BT)
+            ends_B = lengths_B + len(opening)
+            real_BT = torch.arange(whole_BT.shape[1], device=device) < ends_B[:, None]
+        prefix = 0
+        if layout.context_is_prefix:
+            prefix = longest if real_BT is None else lengths_B
+        return Batch.of(whole_BT, prefix=prefix, real_BT=real_BT)

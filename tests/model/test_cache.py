@@ -1,0 +1,111 @@
+"""Caches are values: extended twice they do not disturb each other, rows can be chosen, and windows
+free their old keys.
+"""
+
+import pytest
+import torch
+from tiny_model import random_tokens, tiny_architecture
+
+from paribus.batch import Batch
+from paribus.errors import SpecError, UnsupportedError
+from paribus.model import Transformer, build
+from paribus.model.cache import MIN_SPARE
+
+TOKENS = random_tokens(2, 20)
+
+
+def model_of(preset: str = "gpt2", **changes: object) -> Transformer:
+    return build(tiny_architecture(preset, changes)).double()
+
+
+def fresh(model: Transformer, tokens: torch.Tensor) -> torch.Tensor:
+    source = None if model.encoder is None else TOKENS[: len(tokens), :5]
+    return model.hidden_states(Batch.of(tokens, source=source)).states_BTD
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "llama", "deepseek-v3", "t5"])
+def test_tokens_one_by_one_are_as_all_at_once(preset: str) -> None:
+    model = model_of(preset)
+    source = None if model.encoder is None else TOKENS[:, :5]
+    out = model.read(Batch.of(TOKENS[:, :3], source=source))
+    for place in range(3, 20):
+        out = model.append(TOKENS[:, place : place + 1], out.cache)
+        expected = fresh(model, TOKENS[:, : place + 1])[:, -1:]
+        torch.testing.assert_close(out.states_BTD, expected)
+    assert out.cache.lengths == (20, 20)
+
+
+def test_a_cache_may_be_extended_twice() -> None:
+    model = model_of()
+    cache = model.read(Batch.of(TOKENS[:, :6]), reserve=20).cache
+    other = torch.flip(TOKENS, (1,))
+    one = model.append(TOKENS[:, 6:9], cache)
+    two = model.append(other[:, 6:9], cache)
+    again = model.append(TOKENS[:, 9:10], one.cache)
+    torch.testing.assert_close(again.states_BTD, fresh(model, TOKENS[:, :10])[:, -1:])
+    mixed = torch.cat([TOKENS[:, :6], other[:, 6:9]], 1)
+    torch.testing.assert_close(two.states_BTD, fresh(model, mixed)[:, -3:])
+
+
+def test_rows_may_be_chosen_and_repeated() -> None:
+    model = model_of()
+    real_BT = torch.arange(6) < torch.tensor([[6], [4]])
+    cache = model.read(Batch.of(TOKENS[:, :6], real_BT=real_BT)).cache
+    chosen = cache.select_rows([1, 0, 1])
+    assert chosen.lengths == (4, 6, 4)
+    out = model.append(TOKENS[[1, 0, 1], 9:10], chosen)
+    text = torch.cat([TOKENS[1:, :4], TOKENS[1:, 9:10]], 1)
+    torch.testing.assert_close(out.states_BTD[2:], fresh(model, text)[:, -1:])
+    source = model_of("t5").read(Batch.of(TOKENS[:, :2], source=TOKENS[:, :5])).cache
+    assert source.select_rows([1]).source is not None
+
+
+def test_a_window_frees_its_old_keys() -> None:
+    model = model_of(mask="by_layer(window(4), causal)", max_length=400)
+    text = random_tokens(1, 400)
+    out = model.read(Batch.of(text[:, :2]))
+    for place in range(2, 400):
+        out = model.append(text[:, place : place + 1], out.cache)
+    torch.testing.assert_close(out.states_BTD, fresh(model, text)[:, -1:])
+    stack = out.cache.stack
+    assert stack.kept_places(0, 0) == [397, 398, 399]
+    assert stack.kept_places(3, 0) == list(range(400))
+    assert stack.layers[0][0].shape[2] <= 2 * MIN_SPARE
+    assert out.cache.n_bytes < 0.7 * 4 * 2 * 400 * 6 * 6 * 8
+
+
+def test_room_that_is_reserved_is_not_made_twice() -> None:
+    model = model_of()
+    first = model.read(Batch.of(TOKENS[:, :6]), reserve=64).cache
+    last = model.append(TOKENS[:, 6:12], first).cache
+    assert first.stack.layers[0][0].data_ptr() == last.stack.layers[0][0].data_ptr()
+
+
+def test_a_new_source_is_read_and_the_answer_anew() -> None:
+    model = model_of("t5")
+    cache = model.read(Batch.of(TOKENS[:, :4], source=TOKENS[:, :5])).cache
+    batch = Batch.of(TOKENS[:, :6], source=TOKENS[:, 5:12])
+    out = model.read(batch, cache)
+    torch.testing.assert_close(out.states_BTD, model.hidden_states(batch).states_BTD)
+
+
+def test_bad_input_is_refused() -> None:
+    model, batch = model_of(), Batch.of(TOKENS[:, :6])
+    cache = model.read(batch).cache
+    with pytest.raises(SpecError, match="a text has 6 tokens, and the cache holds 6 of it"):
+        model.read(batch, cache)
+    with pytest.raises(SpecError, match="the cache holds 2 texts beside 1"):
+        model.read(Batch.of(TOKENS[:1, :9]), cache)
+    with pytest.raises(UnsupportedError, match="reaches position 46, past max_length"):
+        model.append(random_tokens(2, 40), cache)
+    holes = torch.tensor([[True, False, True]])
+    with pytest.raises(SpecError, match="pad on the right"):
+        model.read(Batch.of(TOKENS[:1, :3], real_BT=holes))
+    bert = model_of("bert")
+    full = bert.read(batch).cache
+    with pytest.raises(UnsupportedError, match="the mask full changes earlier keys"):
+        bert.append(TOKENS[:, 6:7], full)
+    with pytest.raises(SpecError, match=r"neither batch\.source nor a cache"):
+        model_of("t5").read(batch)
+    with pytest.raises(SpecError, match="one document a row"):
+        model.read(Batch.of(TOKENS[:, :3], positions_BT=torch.zeros(2, 3, dtype=torch.long)))
