@@ -142,6 +142,17 @@ def test_rows_with_settings_of_their_own_are_chosen_as_each_alone() -> None:
     assert together[0] == logits_BV[0].argmax()
 
 
+@pytest.mark.parametrize("fields", [{}, *FILTERS.values()])
+def test_nothing_is_looked_at_on_the_host(fields: dict[str, Any]) -> None:
+    """Tensors without values would refuse to be looked at."""
+    sampling = Sampling(**fields, repetition_penalty=1.1)
+    logits_BV = torch.empty(3, N_VOCAB, device="meta")
+    uniforms_B = torch.empty(3, dtype=torch.float64, device="meta")
+    choices = row_choices([sampling] * 3, "meta")
+    assert choose_tokens(logits_BV, choices, uniforms_B, logits_BV > 0).shape == (3,)
+    assert token_logprobs(logits_BV, uniforms_B.long(), 2).likeliest_BK.shape == (3, 2)
+
+
 def test_a_draw_is_a_function_of_seed_row_and_place() -> None:
     streams = [RowStream(3, 0), RowStream(3, 5), RowStream(4, 0)]
     uniforms_BT = draw_uniforms(streams, 7)
