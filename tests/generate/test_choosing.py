@@ -12,11 +12,13 @@ from scipy.stats import chisquare
 
 from paribus.generate import Sampling
 from paribus.generate.choosing import (
+    N_LIKELIEST,
     RowStream,
     choose_tokens,
     draw_tokens,
     draw_uniforms,
     filter_scores,
+    keep_top_p,
     penalise_repetition,
     row_choices,
     sample_stream,
@@ -140,6 +142,17 @@ def test_rows_with_settings_of_their_own_are_chosen_as_each_alone() -> None:
     assert together[0] == logits_BV[0].argmax()
 
 
+@pytest.mark.parametrize("fields", [{}, *FILTERS.values()])
+def test_nothing_is_looked_at_on_the_host(fields: dict[str, Any]) -> None:
+    """Tensors without values would refuse to be looked at."""
+    sampling = Sampling(**fields, repetition_penalty=1.1)
+    logits_BV = torch.empty(3, N_VOCAB, device="meta")
+    uniforms_B = torch.empty(3, dtype=torch.float64, device="meta")
+    choices = row_choices([sampling] * 3, "meta")
+    assert choose_tokens(logits_BV, choices, uniforms_B, logits_BV > 0).shape == (3,)
+    assert token_logprobs(logits_BV, uniforms_B.long(), 2).likeliest_BK.shape == (3, 2)
+
+
 def test_a_draw_is_a_function_of_seed_row_and_place() -> None:
     streams = [RowStream(3, 0), RowStream(3, 5), RowStream(4, 0)]
     uniforms_BT = draw_uniforms(streams, 7)
@@ -167,6 +180,22 @@ def test_equal_logits_are_all_kept_by_top_k() -> None:
     logits_BV = torch.tensor([[1.0, 3.0, 1.0, 0.0]])
     scores_BV = filter_scores(logits_BV, row_choices([Sampling(temperature=1, top_k=2)]))
     assert scores_BV.isinf().tolist() == [[False, False, False, True]]
+
+
+def test_top_p_of_a_large_vocabulary_keeps_what_a_whole_sort_keeps() -> None:
+    """Rows of which a few tokens are enough, and one that is nearly flat."""
+    generator = torch.Generator().manual_seed(5)
+    scores_BV = torch.randn(4, 5 * N_LIKELIEST, generator=generator, dtype=torch.float64)
+    scores_BV *= torch.tensor([9.0, 5.0, 0.01, 3.0], dtype=torch.float64)[:, None]
+    top_p_B = torch.tensor([0.9, 0.5, 0.8, 1.0], dtype=torch.float64)
+    kept_BV = ~keep_top_p(scores_BV, top_p_B).isinf()
+    for row in range(4):
+        chances, order = scores_BV[row].softmax(-1).sort(descending=True)
+        n_kept = int((chances.cumsum(-1) - chances < top_p_B[row]).sum())
+        if row == 3:
+            n_kept = len(order)
+        assert set(kept_BV[row].nonzero()[:, 0].tolist()) == set(order[:n_kept].tolist())
+    assert kept_BV[2].sum() > N_LIKELIEST > kept_BV[0].sum()
 
 
 def test_top_k_above_the_vocabulary_keeps_all() -> None:

@@ -164,7 +164,9 @@ class _ModelLogprobs:
         self.opening = torch.tensor([layout.opening], dtype=torch.int64, device=device)
         self.barred_V = barred_tokens(layout, n_vocab).to(device)
         self.seen_1V = tokens_read(layout, inputs_1T, None, n_vocab)
-        self.penalty_1 = torch.tensor([sampling.repetition_penalty], device=device)
+        self.penalty_1 = None
+        if sampling.repetition_penalty != 1:
+            self.penalty_1 = torch.tensor([float(sampling.repetition_penalty)], device=device)
         self.stream: AnswerStream | None = None
         if can_cache(model, layout):
             self.stream = AnswerStream(model, layout, inputs_1T, None, sampling.n_tokens)
@@ -173,7 +175,7 @@ class _ModelLogprobs:
         n_rows = len(tokens_KT)
         logits_KV = self._logits(tokens_KT, parents_K)
         logprobs_KV = logits_KV.log_softmax(-1)
-        if float(self.penalty_1) != 1:
+        if self.penalty_1 is not None:
             seen_KV = self.seen_1V.expand(n_rows, -1).scatter(1, tokens_KT, True)
             logprobs_KV = penalise_repetition(logprobs_KV, seen_KV, self.penalty_1)
         return logprobs_KV.masked_fill(self.barred_V, float("-inf"))

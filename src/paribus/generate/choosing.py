@@ -18,6 +18,7 @@ from torch import Tensor
 from paribus.generate.settings import Sampling
 from paribus.runtime import derive_seed, numpy_generator_per_name
 
+N_LIKELIEST = 1024  # tokens that top-p looks at first, where sorting is slow
 _LEAST_DRAW = sys.float_info.min  # so that a draw of 0 takes no token of probability 0
 
 
@@ -151,13 +152,29 @@ def keep_top_p(scores_BV: Tensor, top_p_B: Tensor) -> Tensor:
     """Scores of the fewest tokens of each row, the likeliest first, whose probability reaches
     top-p; always of one.
     """
-    ascending_BV, order_BV = scores_BV.sort(dim=-1, stable=True)
-    # The least likely are removed, as long as they do not add up to more than is to be left out.
-    cumulative_BV = ascending_BV.softmax(-1).cumsum(-1)
-    is_removed = (cumulative_BV <= 1 - top_p_B[:, None]) & (top_p_B[:, None] < 1)
-    is_removed[:, -1] = False
-    is_removed_BV = torch.zeros_like(is_removed).scatter(1, order_BV, is_removed)
-    return scores_BV.masked_fill(is_removed_BV, float("-inf"))
+    chances_BV = scores_BV.softmax(-1)
+    if scores_BV.device.type != "cpu" or scores_BV.shape[1] <= N_LIKELIEST:
+        is_kept_BV = _nucleus(chances_BV, *chances_BV.sort(-1, descending=True), top_p_B)
+        return scores_BV.masked_fill(~is_kept_BV, float("-inf"))
+    # A sort of a large vocabulary is slow here. Most rows need a few tokens; the others are sorted.
+    highest_BK, ids_BK = chances_BV.topk(N_LIKELIEST)
+    is_kept_BV = _nucleus(chances_BV, highest_BK, ids_BK, top_p_B)
+    long_rows = (highest_BK.sum(-1) < top_p_B).nonzero()[:, 0]
+    if len(long_rows):
+        chances_RV = chances_BV[long_rows]
+        is_kept_BV[long_rows] = _nucleus(
+            chances_RV, *chances_RV.sort(-1, descending=True), top_p_B[long_rows]
+        )
+    return scores_BV.masked_fill(~is_kept_BV, float("-inf"))
+
+
+def _nucleus(chances_BV: Tensor, highest_BK: Tensor, ids_BK: Tensor, top_p_B: Tensor) -> Tensor:
+    """Which tokens are kept: those before which, in the order of their probabilities, less than
+    top-p has come.
+    """
+    before_BK = highest_BK.cumsum(-1) - highest_BK
+    is_kept_BK = (before_BK < top_p_B[:, None]) | (top_p_B[:, None] >= 1)
+    return torch.zeros_like(chances_BV, dtype=torch.bool).scatter(1, ids_BK, is_kept_BK)
 
 
 def keep_min_p(scores_BV: Tensor, min_p_B: Tensor) -> Tensor:
