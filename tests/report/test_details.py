@@ -55,6 +55,22 @@ def test_all_that_was_computed_is_shown_with_its_level(tmp_path: Path) -> None:
     assert "| adjusted p |" in markdown_report(material)
 
 
+def test_a_variance_that_is_clipped_says_so(tmp_path: Path) -> None:
+    material = gather_report_data(make_study(tmp_path))
+    arm = material.findings.arms[0]
+    assert arm.new_documents is not None
+    assert arm.new_documents.interval is not None
+    clipped = replace(arm.new_documents.interval, seed_variance=0.0, item_variance=0.25)
+    new_documents = replace(arm.new_documents, interval=clipped)
+    arms = (replace(arm, new_documents=new_documents), *material.findings.arms[1:])
+    findings = replace(material.findings, arms=arms)
+    lines = {line[0]: line[1] for line in detail_lines(replace(material, findings=findings))}
+    assert (
+        lines["its variance between seeds"] == "0: the estimate is not above 0, and clipped there"
+    )
+    assert lines["its variance between documents"] == "0.25"
+
+
 def test_failures_pairing_and_turned_signs_are_shown_where_there_are_any(tmp_path: Path) -> None:
     material = gather_report_data(make_study(tmp_path))
     arm = material.findings.arms[0]

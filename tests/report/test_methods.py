@@ -84,8 +84,9 @@ def test_every_stage_of_a_chain_has_its_text_and_its_length(tmp_path):
         assert words in said
     assert "All arms have" not in said
     assert (
-        "What happens on other text: it was the documentation of Python and its installed libraries"
-        " in pretrain; an invented language (translation) in tune." in limitations(material)
+        "What happens on other text: in pretrain it was the documentation of Python and its"
+        " installed libraries; in tune it was an invented language (translation)."
+        in limitations(material)
     )
 
 
@@ -101,6 +102,10 @@ def test_the_rates_of_every_stage_are_those_that_its_sweep_gave(tmp_path):
     lines = {name: line for name, *line in hyperparameters(material)}
     assert lines["stages.0: peak learning rate"] == ["0.002", "0.016", "0.002"]
     assert "peak learning rates are those that the sweeps gave" in markdown_report(material)
+    assert (
+        "Stages before the last are tuned on the held-out loss of their own objectives."
+        in methods(material)
+    )
     (found,) = [one for one in trust_checks(material) if one.name == "Learning rates"]
     assert (
         '0.004 for "input hidden"; in pretrain 0.002 for "causal", 0.016 for "prefix" and 0.002 for'

@@ -12,7 +12,7 @@ from sized_study import WIDE_GAINS, make_sized_study
 from paribus.analyse import compare
 from paribus.analyse.criterion import Criterion
 from paribus.report.arm_costs import cost_table
-from paribus.report.charts import CONTAINER, arm_colours
+from paribus.report.charts import CONTAINER, LEGEND_GAP, LETTER, SYMBOL, arm_colours
 from paribus.report.effect_plot import effect_plots
 from paribus.report.gain_chart import LINE, break_name
 from paribus.report.images import plot_files
@@ -166,9 +166,10 @@ def test_what_it_rests_on_names_the_ends_alone(material):
         r' "[a-z +-]+"\.',
         told["Seeds"],
     )
-    documents = told["Other documents"].partition("on new documents lie between ")[2]
+    documents = told["Other documents"].partition("on new documents, of 4 comparisons: ")[2]
     assert re.fullmatch(
-        r'.* \(98.75 %\) for "input hidden" and .* \(98.75 %\) for "long-window\+near"\. For .*',
+        r'the lowest is that of "input hidden", .* \(98.75 %\); the highest is that of'
+        r' "long-window\+near", .* \(98.75 %\)\. For .*',
         documents,
     )
 
@@ -178,10 +179,22 @@ def test_labels_of_the_effect_plot_are_broken_and_not_cut(material):
     assert break_name("encoder-decoder by layers") == ["encoder-decoder by", "layers"]
     assert break_name("mixed-layers+rotary") == ["mixed-layers", "+rotary"]
     assert break_name("against full+none") == ["against full+none"]
+    assert break_name("masked under full+full") == ["masked under", "full+full"]
+    assert break_name("against causal+full") == ["against", "causal+full"]
+    assert break_name("against mixed-layers+rotary") == ["against", "mixed-layers", "+rotary"]
     assert break_name("x" * 40) == ["x" * 40]
     assert all(len(line) <= LINE for line in break_name("a-b " * 20))
     plot, *_ = effect_plots(material)
     assert "slice(datum.label, " in str(plot.spec)
+
+
+def test_columns_of_a_legend_have_room_for_wider_letters(material):
+    legend = arm_colours(["masked under causal+causal", "masked under full+full"]).to_dict()
+    column = LETTER * 26 + SYMBOL  # of the longest name, with the gap beside it
+    assert SYMBOL > LEGEND_GAP > 5 * LETTER
+    assert f"/ {column})" in legend["legend"]["columns"]["expr"]
+    spec = study_plots(material)["learning"].spec
+    assert spec["config"]["legend"]["columnPadding"] == LEGEND_GAP
 
 
 def test_every_arm_of_a_legend_is_named_in_full_in_a_file(material):

@@ -60,6 +60,27 @@ def test_the_word_carries_it_in_terminal_page_markdown_and_latex(tmp_path: Path,
     assert 'Tuning could overturn the verdict on "prefix".' in words
 
 
+def test_an_interval_of_a_rate_that_is_cut_at_an_octave_says_so(tmp_path: Path) -> None:
+    rates: dict[str, Any] = sweep_record(list(GAINS), best=0.00401)
+    ends = {"causal": [0.002004, 0.008016], "prefix": [0.002004, 0.0041]}
+    for arm, own in rates.items():
+        own["rate"] = 0.004  # as it is recorded, in few digits
+        interval = ends.get(arm, [0.0039, 0.0041])
+        found = {"excess": 1e-9, "interval": interval, "rate": 0.004008}
+        own["optimum"] = {**own["optimum"], **found}
+    words = markdown_report(gather_report_data(make_study(tmp_path, rates=rates)))
+    whole = "0.004; 95 % interval an octave or more either side, cut at 0.002 and 0.00802"
+    assert f"| learning rate, what it is judged against | {whole} | {whole} |" in words
+    assert (
+        "| learning rate | 0.004; 95 % interval 0.002 (cut there, an octave below) to 0.0041 |"
+        " 0.004; 95 % interval 0.0039 to 0.0041 |" in words
+    )
+    assert (
+        'The 95 % intervals of the rates of "causal" and "prefix" reach an octave or more from the'
+        " rate and are cut there, so what tuning could move is counted up to an octave." in words
+    )
+
+
 def test_what_tuning_could_move_is_published_with_the_verdicts(tmp_path: Path) -> None:
     rows = verdict_rows(_material(tmp_path, 0.03))
     assert [row["tuning"] for row in rows] == [0.03, 1e-9]

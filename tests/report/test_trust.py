@@ -14,8 +14,15 @@ from handmade_study import (
     set_arm_rates,
     sweep_record,
 )
+from task_answers import TASK_HEAD
 
-from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
+from paribus.record import (
+    Study,
+    TaskEvaluation,
+    evaluation_path,
+    read_evaluations,
+    write_evaluation,
+)
 from paribus.record.disk import read_json, write_json
 from paribus.report.details import detail_lines
 from paribus.report.markdown import markdown_report
@@ -23,7 +30,7 @@ from paribus.report.numbers import describe_each, format_count
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 from paribus.report.trust import TrustCheck, trust_checks
-from paribus.report.trust_scope import _size_digits
+from paribus.report.trust_scope import _size_digits, window_checks
 from paribus.report.verdicts import verdict_texts
 
 
@@ -193,6 +200,19 @@ def test_contexts_that_were_cut_are_counted_by_arm(tmp_path):
     assert told.text.endswith(
         ': 0 of 12 for "causal", 5 of 12 for "prefix" and 0 of 12 for "input hidden".'
     )
+
+
+def test_a_text_that_a_head_reads_loses_its_end(tmp_path):
+    material = gather_report_data(make_study(tmp_path))
+    head = replace(TASK_HEAD, n_truncated=3)
+    by_arm = {arm: {1: TaskEvaluation(head, ())} for arm in GAINS}
+    cut = replace(material, findings=replace(material.findings, evaluations=by_arm))
+    (told,) = window_checks(cut)
+    assert told.text.startswith("Contexts that did not fit, and lost their beginnings: 3 of 4 for")
+    for by_seed in by_arm.values():
+        by_seed[1] = TaskEvaluation(replace(head, protocol={"kind": "head"}), ())
+    (told,) = window_checks(cut)
+    assert told.text.startswith("Texts that did not fit, and lost their ends: 3 of 4 for")
 
 
 def test_new_documents_are_told_at_the_level_of_the_verdict(tmp_path):

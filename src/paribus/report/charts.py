@@ -16,7 +16,10 @@ N_COLOURS = 8
 KEY_FIELD = "key"  # the field by which arms are told apart
 KEY_PREFIX = "place-"  # what a key begins with
 SEPARATOR, LINE_END = "\x1e", "\x1f"  # of labels, and of the lines of one: no name has them
-LETTER, SYMBOL = 7, 36  # pixels of a legend, about: a letter, and what stands beside a name
+# pixels between two columns of a legend: fonts of readers may be wider than ours
+LEGEND_GAP = 40
+# pixels of a legend, about: a letter, and what stands beside a name
+LETTER, SYMBOL = 7, 18 + LEGEND_GAP
 CONTAINER = (
     "containerSize()[0]"  # not the plot's own width, which is found after that of its legend
 )
@@ -177,7 +180,7 @@ def chart_spec(chart: alt.LayerChart, description: str, height: int) -> dict[str
         titlePadding=8,
     )
     whole = whole.configure_legend(
-        labelColor=css_colour("ink"), labelFontSize=12, symbolOpacity=1, columnPadding=18
+        labelColor=css_colour("ink"), labelFontSize=12, symbolOpacity=1, columnPadding=LEGEND_GAP
     )
     return whole.to_dict()
 

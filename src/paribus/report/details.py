@@ -26,6 +26,7 @@ from paribus.report.numbers import (
     rough,
     significant,
 )
+from paribus.report.rate_intervals import describe_rate_interval
 from paribus.report.report_data import ReportData
 
 
@@ -97,11 +98,11 @@ def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding
         ),
         (
             "its variance between seeds",
-            _from_crossed_interval(lambda interval: significant(interval.seed_variance)),
+            _from_crossed_interval(lambda interval: _describe_variance(interval.seed_variance)),
         ),
         (
             "its variance between documents",
-            _from_crossed_interval(lambda interval: significant(interval.item_variance)),
+            _from_crossed_interval(lambda interval: _describe_variance(interval.item_variance)),
         ),
         ("compute multiplier", lambda arm: multiplier_cell(arm.multiplier)),
     )
@@ -218,6 +219,13 @@ def _describe_new_documents(interval: CrossedInterval, unit: str) -> str:
     return f"{format_signed(interval.effect, digits)}; {ends}, at {percent_level(interval.level)}"
 
 
+def _describe_variance(variance: float) -> str:
+    """A component of variance; an estimate below 0 is recorded as 0."""
+    if variance == 0:
+        return "0: the estimate is not above 0, and clipped there"
+    return significant(variance)
+
+
 def _describe_detectable(comparison: Comparison, report: ReportData) -> str:
     if isinf(detectable_in_sds(report.findings)):
         return DASH
@@ -239,12 +247,9 @@ def _describe_rate(name: str, report: ReportData) -> str:
         if report.has_one_learning_rate:
             return DASH
         return significant(report.written_learning_rate(name))
-    ends = rates[name]["optimum"].get("interval")
-    if ends is None:
-        interval = ""
-    else:
-        interval = f"; 95 % interval {significant(ends[0])} to {significant(ends[1])}"
-    return f"{significant(rates[name]['rate'])}{interval}"
+    interval = describe_rate_interval(rates[name])
+    rate = significant(rates[name]["rate"])
+    return "; ".join(filter(None, (rate, interval)))
 
 
 def _describe_tuning_uncertainty(arm: ArmFinding) -> str:
@@ -274,7 +279,7 @@ def _describe_bracket(arm: ArmFinding, side: str) -> str:
 
 
 def _describe_truncated(name: str, report: ReportData) -> str:
-    """How many contexts lost their beginnings, where any did."""
+    """How many contexts lost their beginnings, or texts their ends, where any did."""
     heads = {}
     for arm, evaluations in report.findings.evaluations.items():
         first = next(iter(evaluations.values()), None)

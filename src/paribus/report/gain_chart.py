@@ -16,8 +16,8 @@ from paribus.report.numbers import quote_arm
 from paribus.report.report_data import ReportData
 
 LINE, LEADING = 18, 15  # letters of a label's line, and pixels
-# of a name, which may be broken after a space or a hyphen, and before a plus
-_NAME_PIECE = re.compile(r"\+?[^ +-]*[ -]?")
+# of a word that is too long for a line: it may be broken after a hyphen and before a plus
+_WORD_PIECE = re.compile(r"\+?[^+-]*-?")
 SEPARATE_PLOT_RATIO = 3  # a control whose effect is so many times larger has a plot of its own
 
 
@@ -48,13 +48,20 @@ def reference_names(arms: Sequence[ArmFinding]) -> str:
 
 
 def break_name(name: str) -> list[str]:
-    """A name in lines, none longer than LINE where it can be broken."""
+    """A name in lines, none longer than LINE where it can be broken: between words, and inside a
+    word only where it is too long itself.
+    """
     lines = [""]
-    for part in _NAME_PIECE.findall(name):
-        if part and lines[-1] and len(lines[-1]) + len(part.rstrip()) > LINE:
+    for word in name.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > LINE:
             lines.append("")
-        lines[-1] += part
-    return list(map(str.strip, lines))
+        if lines[-1]:
+            lines[-1] += " "
+        for piece in _WORD_PIECE.findall(word):
+            if piece and lines[-1].strip() and len(lines[-1]) + len(piece) > LINE:
+                lines.append("")
+            lines[-1] += piece
+    return lines
 
 
 def zero_line(unit: str) -> alt.Chart:

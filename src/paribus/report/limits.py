@@ -117,7 +117,7 @@ def _describe_text(report: ReportData, arm: str) -> str:
     if len(set(texts)) == 1:
         return f"all of it was {texts[0]}"
     named = zip(texts, stage_names(report, arm), strict=True)
-    return "it was " + "; ".join(f"{text} in {name}" for text, name in named)
+    return "; ".join(f"in {name} it was {text}" for text, name in named)
 
 
 def sources_read(report: ReportData, stage: StageRecord) -> str:

@@ -23,7 +23,13 @@ from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.methods import METHODS, behind_caption, methods
 from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
-from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
+from paribus.report.numbers import DASH
+from paribus.report.overview import (
+    COMPUTE,
+    comparison_headings,
+    comparison_lines,
+    describe_tally,
+)
 from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
 from paribus.report.report_data import ReportData
@@ -127,7 +133,11 @@ def _overview_table(report: ReportData) -> Iterator[str]:
     if lines:
         yield f"{_escape_markdown(describe_tally(lines, report))}\n"
         columns = comparison_headings(lines, report)
-        yield from _table(columns, [one.cells[: len(columns)] for one in lines])
+        table = [columns, *[one.cells[: len(columns)] for one in lines]]
+        if all(one.compute == DASH for one in lines):
+            place = columns.index(COMPUTE)
+            table = [(*cells[:place], *cells[place + 1 :]) for cells in table]
+        yield from _table(table[0], table[1:])
         yield ""
 
 

@@ -185,12 +185,19 @@ def _rate_sentence(material: ReportData) -> str:
         return (
             "The learning rate of each arm is tuned by the same search, from a grid of"
             f" {tune['n_rates']} rates a factor 2 apart, on the {tune['split']} split, with {seeds}"
-            f" that are not reported and {share} of the steps."
+            f" that are not reported and {share} of the steps.{_stage_tuning(material)}"
         )
     if material.has_one_learning_rate:
         rate = significant(material.written_learning_rate(material.order[0]))
         return f"All arms are trained at the learning rate {rate}, which was not tuned."
     return "Each arm is trained at the learning rate in the table, which was not tuned."
+
+
+def _stage_tuning(material: ReportData) -> str:
+    """By what earlier stages were tuned; '' where there are none."""
+    if not material.findings.stage_rates:
+        return ""
+    return " Stages before the last are tuned on the held-out loss of their own objectives."
 
 
 def results_caption(material: ReportData) -> str:

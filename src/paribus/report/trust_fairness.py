@@ -14,6 +14,7 @@ from paribus.report.numbers import (
     quote_arm,
     significant,
 )
+from paribus.report.rate_intervals import cut_ends
 from paribus.report.report_data import ReportData
 from paribus.report.stages import stage_names
 from paribus.report.tables import control_line
@@ -97,6 +98,13 @@ def _rate_remarks(report: ReportData) -> Iterator[str]:
         if remark:
             yield f"{quote_arm(arm)}: {remark}"
     yield from _stage_rate_remarks(report)
+    wide = [quote_arm(arm) for arm in report.order if any(cut_ends(rates[arm]))]
+    if wide:
+        whose = "all arms" if len(wide) == len(report.order) else join_words(wide)
+        yield (
+            f"the 95 % intervals of the rates of {whose} reach an octave or more from the rate and"
+            " are cut there, so what tuning could move is counted up to an octave"
+        )
     doubtful: list[str] = []
     for arm in report.findings.arms:
         if arm.judgement.verdict.doubt:

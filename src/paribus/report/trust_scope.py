@@ -9,6 +9,7 @@ from functools import partial
 
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.verdict import BOUND_WORDS
+from paribus.record import TaskEvaluation
 from paribus.report.numbers import (
     DIGITS,
     MAX_LISTED,
@@ -27,6 +28,7 @@ from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck, yes_unless
 from paribus.report.verdicts import quote_comparison
 from paribus.spec.measure import with_unit
+from paribus.spec.yardstick import HEAD
 
 DOCUMENTS = "Other documents"
 
@@ -62,8 +64,19 @@ def window_checks(report: ReportData) -> Iterator[TrustCheck]:
             n_items = max(n_items, first.head.n_items)
     if any(n_truncated.values()):
         each = describe_each(n_truncated, lambda n: f"{format_plain(n, 0)} of {n_items}")
-        text = f"Contexts that did not fit, and lost their beginnings: {each}."
+        text = f"{_describe_cut(report)}: {each}."
         yield TrustCheck("Window", "mind", text)
+
+
+def _describe_cut(report: ReportData) -> str:
+    """What a text that does not fit has lost: a head reads its beginning, and what is asked to go
+    on from a context reads its end.
+    """
+    for evaluations in report.findings.evaluations.values():
+        for answers in evaluations.values():
+            if isinstance(answers, TaskEvaluation) and answers.head.protocol.get("kind") == HEAD:
+                return "Texts that did not fit, and lost their ends"
+    return "Contexts that did not fit, and lost their beginnings"
 
 
 def bound_checks(report: ReportData) -> Iterator[TrustCheck]:
@@ -115,8 +128,9 @@ def _describe_gains(gains: Mapping[str, ExpectedGain], unit: str) -> str:
     order = sorted(gains, key=lambda name: gains[name].effect)
     low, high = order[0], order[-1]
     return (
-        f" lie between {_describe_interval(gains[low], unit)} for {low} and"
-        f" {_describe_interval(gains[high], unit)} for {high}"
+        f", of {len(gains)} comparisons: the lowest is that of {low},"
+        f" {_describe_interval(gains[low], unit)}; the highest is that of {high},"
+        f" {_describe_interval(gains[high], unit)}"
     )
 
 
