@@ -14,9 +14,11 @@ import tarfile
 import unicodedata
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from byte_models import BYTE_TOKENIZER, VOCABULARY
 from handmade_study import make_study
 from run_state import write_state
 from safetensors.torch import load_file, save_file
@@ -25,6 +27,7 @@ from trained_study import design_table
 from paribus.cli import main
 from paribus.errors import RecordError
 from paribus.escapes import EscapingStream, SafeConsole, escaped_streams
+from paribus.generate import GeneratedAnswer
 from paribus.interop import export
 from paribus.model import build
 from paribus.record.disk import write_json
@@ -313,7 +316,10 @@ def test_a_page_takes_no_markup_and_keeps_columns_whole():
 
 
 def test_what_a_model_says_is_seen_and_not_obeyed(ask, monkeypatch):
-    monkeypatch.setattr("paribus.cli.generate.generate_text", lambda *_, **__: HOSTILE)
+    said = GeneratedAnswer(tokens=(1,), is_ended=True, n_truncated=0, text=HOSTILE)
+    checkpoint = SimpleNamespace(notes=(), tokenizer=BYTE_TOKENIZER, vocabulary=VOCABULARY)
+    monkeypatch.setattr("paribus.cli.generate.load_checkpoint", lambda *_, **__: checkpoint)
+    monkeypatch.setattr("paribus.cli.generate._texts_of", lambda *_: (said,))
     answer = ask("generate", "run", "text")
     assert answer.status == 0
     assert not obeyed(answer.out)
