@@ -100,9 +100,9 @@ def test_an_answer_of_transformers_ends_where_a_turn_does(trained, tmp_path):
 def test_a_prompt_is_the_turn_of_a_user_and_its_answer_ends_with_the_turn(trained, monkeypatch):
     seen = {}
 
-    def watched(model, layout, contexts, sampling):
+    def watched(model, layout, contexts, sampling, **more):
         seen.update(layout=layout, contexts=contexts)
-        return genuine(model, layout, contexts, sampling)
+        return genuine(model, layout, contexts, sampling, **more)
 
     import paribus.cli.generate as verb
 
