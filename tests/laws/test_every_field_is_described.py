@@ -64,4 +64,4 @@ def test_the_reference_is_what_the_specs_say():
 
 
 def test_models_in_a_type_are_found_in_their_order():
-    assert models_in(dict[str, paribus.spec.Head | None]) == [paribus.spec.Head]
+    assert models_in(dict[str, paribus.spec.Head | None]) == (paribus.spec.Head,)
