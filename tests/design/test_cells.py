@@ -7,7 +7,6 @@ import pytest
 from trained_study import N_STEPS, RATE, make_small_plan
 
 from paribus.design.cells import bracket_cells, rate_grid, reported_cells, sweep_cells
-from paribus.design.plan import tuning_description
 from paribus.errors import SpecError
 from paribus.train.schedule import learning_rate_at
 
@@ -147,13 +146,8 @@ def test_bracket_cells_are_the_reported_seeds_half_an_octave_to_either_side(
     assert bracket_cells(make_small_plan(study_cache, {"tune": True}), RATES) == ()
 
 
-def test_the_sweep_of_the_last_stage_may_be_of_another_length(study_cache: Path) -> None:
-    tune = {"share": 0.25, "last_share": 0.5}
-    plan = make_small_plan(study_cache, {"tune": tune})
-    assert {cell.n_steps for cell in sweep_cells(plan, [RATE])} == {N_STEPS // 2}
-    earlier = sweep_cells(plan, [RATE], is_last=False)
-    assert {cell.n_steps for cell in earlier} == {N_STEPS // 4}
-    assert "over 25% of the steps, 50% in the last stage" in (tuning_description(plan.design) or "")
-    assert (
-        "last_share" not in make_small_plan(study_cache, {"tune": {}}).design.model_dump()["tune"]
-    )
+def test_a_share_for_the_last_of_several_stages_is_refused_where_there_is_one(
+    study_cache: Path,
+) -> None:
+    with pytest.raises(SpecError, match=r"tune\.last_share is given, but no arm has several"):
+        make_small_plan(study_cache, {"tune": {"share": 0.25, "last_share": 0.5}})

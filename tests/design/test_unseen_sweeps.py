@@ -52,7 +52,7 @@ def planned(folder: Path, unseen: bool = True, shuffled: bool = True) -> Plan:
         },
         "budget": "bytes_read",
         "seeds": 3,
-        "tune": {"n_seeds": N_SEEDS, "n_rates": N_RATES},
+        "tune": {"n_seeds": N_SEEDS, "n_rates": N_RATES, "share": 0.25, "last_share": 0.5},
         "primary": {"measure": {"kind": "task", "task": task, "unseen": unseen}, "margin": 5.0},
     }
     if not shuffled:
@@ -75,6 +75,14 @@ def test_a_task_that_must_be_unseen_is_not_asked_in_any_sweep(plan: Plan) -> Non
     assert {cell.purpose for cell in cells} == {"sweep"}
     assert list(plan.items) == ["asked.test"]
     assert "on the held-out loss of its own objective" in (tuning_description(plan.design) or "")
+
+
+def test_the_sweep_of_the_last_stage_may_be_of_another_length(plan: Plan) -> None:
+    n_steps = plan.arms[0].n_steps
+    assert {cell.n_steps for cell in sweep_cells(plan, [0.1])} == {n_steps // 2}
+    earlier = sweep_cells(plan, [0.1], is_last=False)
+    assert {cell.n_steps for cell in earlier} == {n_steps // 4}
+    assert "over 25% of the steps, 50% in the last stage" in (tuning_description(plan.design) or "")
 
 
 def test_a_control_that_is_taught_wrongly_is_not_swept(plan: Plan) -> None:

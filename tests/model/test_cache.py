@@ -2,6 +2,8 @@
 free their old keys.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tiny_model import random_tokens, tiny_architecture
@@ -45,6 +47,19 @@ def test_a_cache_may_be_extended_twice() -> None:
     torch.testing.assert_close(again.states_BTD, fresh(model, TOKENS[:, :10])[:, -1:])
     mixed = torch.cat([TOKENS[:, :6], other[:, 6:9]], 1)
     torch.testing.assert_close(two.states_BTD, fresh(model, mixed)[:, -3:])
+
+
+def test_who_makes_room_does_not_write_over_another() -> None:
+    """A window's keys move when room is made; those of the other layers stay where they are."""
+    model = model_of(mask="by_layer(window(4), causal)", max_length=400)
+    text, other = random_tokens(1, 400), random_tokens(1, 400, seed=1)
+    cache = model.read(Batch.of(text[:, :300]), reserve=400).cache
+    cache = replace(cache, stack=cache.stack.compact())
+    assert cache.stack.layers[0][0].shape[2] < 3 + 65 < cache.stack.layers[3][0].shape[2]
+    one = model.append(text[:, 300:365], cache)
+    model.append(other[:, 300:365], cache)
+    last = model.append(text[:, 365:366], one.cache)
+    torch.testing.assert_close(last.states_BTD, fresh(model, text[:, :366])[:, -1:])
 
 
 def test_rows_may_be_chosen_and_repeated() -> None:
@@ -107,5 +122,11 @@ def test_bad_input_is_refused() -> None:
         bert.append(TOKENS[:, 6:7], full)
     with pytest.raises(SpecError, match=r"neither batch\.source nor a cache"):
         model_of("t5").read(batch)
+    with pytest.raises(SpecError, match=r"batch\.source is given, but the model has no encoder"):
+        model.read(Batch.of(TOKENS[:, :3], source=TOKENS[:, :5]))
+    with pytest.raises(SpecError, match="leave out segments_BT"):
+        bert.read(batch.with_segments(torch.zeros_like(TOKENS[:, :6])))
+    with pytest.raises(SpecError, match="append was given no token"):
+        model.append(TOKENS[:, :0], cache)
     with pytest.raises(SpecError, match="one document a row"):
         model.read(Batch.of(TOKENS[:, :3], positions_BT=torch.zeros(2, 3, dtype=torch.long)))

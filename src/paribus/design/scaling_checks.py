@@ -19,6 +19,10 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
     """
     shares = {"lengths": min(design.lengths or (1.0,))}
     if design.tune is not None:
+        if design.tune.last_share is not None and all(len(arm.run.stages) == 1 for arm in arms):
+            raise SpecError(
+                "tune.last_share is given, but no arm has several stages; use tune.share"
+            )
         name = "tune.share" if design.tune.last_share is None else "tune.last_share"
         shares[name] = design.tune.share_of(is_last=True)
     problems = []

@@ -89,13 +89,13 @@ class StackCache:
             self,
             texts=self.texts.select_rows(rows),
             tables=tables,
-            tails=_new_tails(tables),
+            tails={rule: _Tail(table.n_used) for rule, table in tables.items()},
             layers=tuple(layers),
         )
 
     def compact(self) -> StackCache:
-        """The cache without keys that no later token can see, in buffers of its own."""
-        tables, layers = dict(self.tables), list(self.layers)
+        """The cache without keys that no later token can see; buffers that lose some are new."""
+        tables, tails, layers = dict(self.tables), dict(self.tails), list(self.layers)
         for rule, table in self.tables.items():
             slots_BS = self._needed_slots(rule)
             if slots_BS.shape[1] == table.n_used:
@@ -104,10 +104,11 @@ class StackCache:
             is_slot = slots_BS != NO_PLACE
             kept_BS = np.where(is_slot, np.take_along_axis(places_BS, slots_BS, 1), NO_PLACE)
             tables[rule] = SlotTable().append(kept_BS)
+            tails[rule] = _Tail(slots_BS.shape[1])
             for layer, own in enumerate(self.rules):
                 if own == rule:
                     layers[layer] = _gather_slots(self.layers[layer], slots_BS)
-        return replace(self, tables=tables, tails=_new_tails(tables), layers=tuple(layers))
+        return replace(self, tables=tables, tails=tails, layers=tuple(layers))
 
     def _needed_slots(self, rule: Rule) -> IntArray:
         """The slots of each row that are needed, padded to the same number: [B, slots]."""
@@ -227,10 +228,6 @@ def _is_full(cache: StackCache, rule: Rule, n_used: int) -> bool:
 
 def _lacks_room(cache: StackCache, rule: Rule, n_new: int) -> bool:
     return bool(cache.layers) and _is_full(cache, rule, cache.tables[rule].n_used + n_new)
-
-
-def _new_tails(tables: dict[Rule, SlotTable]) -> dict[Rule, _Tail]:
-    return {rule: _Tail(table.n_used) for rule, table in tables.items()}
 
 
 def _gather_slots(keys: Keys, slots_BS: IntArray) -> Keys:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.batch import Batch, BatchLayout
+from paribus.batch import Batch
 from paribus.errors import SpecError
 from paribus.masks import Rule, plan_growth
 from paribus.model.cache import SourceKeys, StackCache
@@ -56,8 +56,14 @@ class CachedStates(NamedTuple):
     cache: Cache
 
 
-def texts_of(layout: BatchLayout) -> CachedTexts:
+def texts_of(batch: Batch) -> CachedTexts:
     """How long the texts of a batch are, and their prefixes; padding must be on the right."""
+    layout = batch.layout
+    if batch.segments_BT is not None or batch.source_rows_B is not None:
+        raise SpecError(
+            "a cache holds texts of one segment, each with a source of its own; leave out"
+            " segments_BT and source_rows_B"
+        )
     if layout.documents_BT is not None or layout.positions_BT is not None or layout.start:
         raise SpecError(
             "a cache holds one document a row, counted from its beginning; leave out documents_BT,"

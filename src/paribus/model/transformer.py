@@ -120,15 +120,15 @@ class Transformer(nn.Module):
         model. A new source makes all that was read beside another one stale. Buffers have room for
         `reserve` tokens.
         """
-        texts = texts_of(batch.layout)
+        texts = texts_of(batch)
         self._require_length(max(texts.lengths))
         empty = StackCache.empty(self.spec.stack.masks, batch.layout.n_sequences)
         cache = cache or Cache(empty)
         forward = Forward(observer=observer, weights=cache.weights)
-        if batch.source is not None and self.encoder is not None:
+        self._require_source(batch.source or cache.source)
+        if batch.source is not None:
             source = self._source_keys(batch.source, forward)
             cache = replace(cache, stack=empty, source=source)
-        self._require_source(cache.source)
         stack = cache.stack
         places_BT = places_to_read(stack.rules, stack.texts, texts)
         stack_pass = StackPass(stack, places_BT, texts, batch.tokens_BT.device, reserve)
@@ -141,6 +141,8 @@ class Transformer(nn.Module):
                 f"the mask {self.architecture.mask} changes earlier keys when a text grows; give"
                 " the whole text to read()"
             )
+        if tokens_BT.shape[1] == 0:
+            raise SpecError("append was given no token; give at least one for each text")
         places_BT, texts = appended_places(cache.stack.texts, tokens_BT.shape[1])
         self._require_length(max(texts.lengths))
         stack_pass = StackPass(cache.stack, places_BT, texts, tokens_BT.device)
@@ -176,7 +178,7 @@ class Transformer(nn.Module):
                 layers[number] = block.cross.source_keys(states_BSD, forward)
         return SourceKeys(layers, source.layout)
 
-    def _require_source(self, source: SourceKeys | None) -> None:
+    def _require_source(self, source: Batch | SourceKeys | None) -> None:
         if (source is None) != (self.encoder is None):
             raise SpecError(
                 "the model has an encoder, but neither batch.source nor a cache with one is given;"
