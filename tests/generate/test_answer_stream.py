@@ -57,7 +57,7 @@ def read_again(
 def test_logits_are_those_of_reading_again(preset: str, objective: Objective, n_rows: int) -> None:
     model, layout = model_and_layout(preset, objective, 83)
     contexts = laid_contexts(layout, n_rows)
-    stream = AnswerStream(model, layout, *contexts, N_TOKENS)
+    stream = AnswerStream(model, layout, contexts[0], torch.tensor(contexts[1]), N_TOKENS)
     said = torch.zeros(n_rows, 0, dtype=torch.int64)
     for place in range(N_TOKENS):
         expected = read_again(model, layout, contexts, said)
@@ -69,7 +69,7 @@ def test_logits_are_those_of_reading_again(preset: str, objective: Objective, n_
 def test_rows_leave_when_their_window_is_full() -> None:
     model, layout = model_and_layout("gpt2", CausalLM(), 18)
     contexts = laid_contexts(layout, 3)
-    stream = AnswerStream(model, layout, *contexts, N_TOKENS)
+    stream = AnswerStream(model, layout, contexts[0], torch.tensor(contexts[1]), N_TOKENS)
     said = torch.full((3, 0), 97, dtype=torch.int64)
     for n_said in range(N_TOKENS + 3):
         logits_BV = stream.logits(said)
@@ -88,7 +88,7 @@ def test_rows_leave_when_their_window_is_full() -> None:
 def test_rows_go_on_from_their_parents(preset: str) -> None:
     model, layout = model_and_layout(preset, Seq2Seq() if preset == "t5" else CausalLM(), 83)
     inputs_1T, lengths = laid_contexts(layout, 1)
-    stream = AnswerStream(model, layout, inputs_1T, lengths, N_TOKENS)
+    stream = AnswerStream(model, layout, inputs_1T, None, N_TOKENS)
     said = torch.zeros(1, 0, dtype=torch.int64)
     stream.logits(said)
     for parents, tokens in (([0, 0, 0], [97, 98, 99]), ([2, 0, 2], [100, 101, 102]), ([1], [103])):

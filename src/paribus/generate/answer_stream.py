@@ -4,12 +4,10 @@ lets a cache stay valid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from paribus.batch import Batch
+from paribus.generate.answer_batch import answer_batch
 from paribus.model import Transformer
 from paribus.model.reading import Cache, CachedStates
 from paribus.objectives.framing import ItemLayout
@@ -25,8 +23,8 @@ def can_cache(model: Transformer, layout: ItemLayout) -> bool:
 class AnswerStream:
     """Contexts that a model answers at once. Rows leave when their window is full.
 
-    `inputs_BT` are contexts as `layout` lays them, padded on the right; `lengths` says how long
-    each is.
+    `inputs_BT` are contexts as `layout` lays them, padded on the right; `lengths_B` says how
+    long each is, None that no row is padded.
     """
 
     def __init__(
@@ -34,16 +32,15 @@ class AnswerStream:
         model: Transformer,
         layout: ItemLayout,
         inputs_BT: Tensor,
-        lengths: Sequence[int] | None,
+        lengths_B: Tensor | None,
         n_tokens: int,
     ):
         assert can_cache(model, layout)
         self._model, self._layout = model, layout
-        n_rows, longest = inputs_BT.shape
-        self._lengths = list(lengths or [longest] * n_rows)
-        self._rows = list(range(n_rows))  # those that are still read, by their numbers
-        self._n_rows, self._n_said = n_rows, 0
-        batch = self._first_batch(inputs_BT)
+        self._n_rows, self._n_said = len(inputs_BT), 0
+        self._rows = list(range(self._n_rows))  # those that are still read, by their numbers
+        opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=inputs_BT.device)
+        batch = answer_batch(layout, inputs_BT, lengths_B, opening.expand(self._n_rows, -1))
         reserve = min(batch.layout.length + n_tokens, model.spec.max_length)
         self._read = model.read(batch, reserve=reserve)
 
@@ -100,30 +97,3 @@ class AnswerStream:
         places = torch.from_numpy(out.places_BT).to(out.states_BTD.device)
         rows = torch.arange(len(places), device=places.device)
         return out.states_BTD[rows, places.argmax(1)]
-
-    def _first_batch(self, inputs_BT: Tensor) -> Batch:
-        """The contexts with what opens an answer."""
-        layout, device = self._layout, inputs_BT.device
-        n_rows, longest = inputs_BT.shape
-        opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=device)
-        opening_BT = opening.expand(n_rows, -1)
-        lengths_B = torch.tensor(self._lengths, device=device)
-        real_BT = None
-        if min(self._lengths) < longest:
-            real_BT = torch.arange(longest, device=device) < lengths_B[:, None]
-        if layout.framing == "apart":
-            start = torch.full_like(inputs_BT[:, :1], layout.vocabulary.decoder_start)
-            # as in training: all of a source is its prefix
-            prefix = longest if real_BT is None else lengths_B
-            source = Batch.of(inputs_BT, prefix=prefix, real_BT=real_BT)
-            return Batch.of(torch.cat([start, opening_BT], 1), source=source)
-        whole_BT = torch.cat([inputs_BT, opening_BT], 1)
-        if real_BT is not None:
-            places = lengths_B[:, None] + torch.arange(len(opening), device=device)
-            whole_BT = whole_BT.scatter(1, places, opening_BT)
-            ends_B = lengths_B + len(opening)
-            real_BT = torch.arange(whole_BT.shape[1], device=device) < ends_B[:, None]
-        prefix = 0
-        if layout.context_is_prefix:
-            prefix = longest if real_BT is None else lengths_B
-        return Batch.of(whole_BT, prefix=prefix, real_BT=real_BT)

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
+from paribus.generate.answer_batch import answer_batch, real_mask
 from paribus.generate.answer_stream import AnswerStream, can_cache
 from paribus.generate.choosing import RowStream, TokenLogprobs, token_logprobs
 from paribus.generate.requests import RowRequests, TokenChooser
@@ -98,12 +98,11 @@ def continue_rows(
     n_tokens_B = torch.tensor([one.n_tokens for one in requests.samplings], device=device)
     said_B = torch.zeros_like(inputs_BT[:, 0])
     chooser = TokenChooser(requests, layout, model.spec.n_vocab, device)
-    seen_BV = chooser.tokens_seen(inputs_BT, _real_mask(lengths_B, inputs_BT.shape[1]))
+    seen_BV = chooser.tokens_seen(inputs_BT, real_mask(lengths_B, inputs_BT.shape[1]))
     logprobs: list[TokenLogprobs] = []
     stream: AnswerStream | None = None
     if can_cache(model, layout):
-        lengths = None if lengths_B is None else lengths_B.tolist()
-        stream = AnswerStream(model, layout, inputs_BT, lengths, requests.n_tokens)
+        stream = AnswerStream(model, layout, inputs_BT, lengths_B, requests.n_tokens)
     for place in range(requests.n_tokens):
         n_read_B = _n_positions_read(layout, inputs_BT, lengths_B, answer_BT.shape[1])
         is_finished = is_finished | (n_read_B > layout.window) | (place >= n_tokens_B)
@@ -210,56 +209,9 @@ def next_logits(
 
     `answer` begins with what opens it.
     """
-    if layout.framing == "apart":
-        start = torch.full_like(inputs[:, :1], layout.vocabulary.decoder_start)
-        # as in training: all of a source is its prefix
-        whole = inputs.shape[1] if lengths is None else lengths
-        source = Batch.of(inputs, prefix=whole, real_BT=_real_mask(lengths, inputs.shape[1]))
-        batch = Batch.of(torch.cat([start, answer], 1), source=source)
-    else:
-        batch = _one_sequence_batch(layout, inputs, lengths, answer)
+    batch = answer_batch(layout, inputs, lengths, answer)
     n_read_B = _n_positions_read(layout, inputs, lengths, answer.shape[1])
     last_B = (n_read_B - 1).clamp(max=batch.layout.length - 1)
     states_BTD = model.hidden_states(batch).states_BTD
     rows_B = torch.arange(len(last_B), device=last_B.device)
     return model.logits(states_BTD[rows_B, last_B]).float()
-
-
-def _one_sequence_batch(
-    layout: ItemLayout, inputs: Tensor, lengths: Tensor | None, answer: Tensor
-) -> Batch:
-    """Each context with its answer so far right after it, padded on the right, cut where no row
-    has more room.
-    """
-    if layout.framing == "in place":
-        answer = torch.cat([answer, torch.full_like(inputs[:, :1], layout.vocabulary.mask)], 1)
-    whole = torch.cat([inputs, answer], 1)
-    n_answer = answer.shape[1]
-    if lengths is None:
-        longest, n_inputs, real_BT = whole.shape[1], inputs.shape[1], None
-    else:
-        whole = whole.scatter(
-            1, lengths[:, None] + torch.arange(n_answer, device=answer.device), answer
-        )
-        longest, n_inputs = min(int(lengths.max()) + n_answer, layout.window), lengths
-        real_BT = _real_mask(lengths + n_answer, longest)
-    match layout.framing:
-        case "in place":  # nothing in sight is an answer that is asked for
-            prefix = _at_most(n_inputs + n_answer, longest)
-        case "together":
-            prefix = n_inputs
-        case _:
-            prefix = 0
-    return Batch.of(whole[:, :longest], prefix=prefix, real_BT=real_BT)
-
-
-def _at_most(lengths: int | Tensor, longest: int) -> int | Tensor:
-    if isinstance(lengths, Tensor):
-        return lengths.clamp(max=longest)
-    return min(lengths, longest)
-
-
-def _real_mask(lengths: Tensor | None, longest: int) -> Tensor | None:
-    if lengths is None:
-        return None
-    return torch.arange(longest, device=lengths.device) < lengths[:, None]
