@@ -49,6 +49,7 @@ from paribus.masks.simplification import leaves as leaves
 from paribus.masks.simplification import simplify_rule as simplify_rule
 from paribus.masks.source_growth import SourcePlan as SourcePlan
 from paribus.masks.source_growth import TextBesideSource as TextBesideSource
+from paribus.masks.source_growth import keeps_earlier_documents as keeps_earlier_documents
 from paribus.masks.source_growth import keeps_source as keeps_source
 from paribus.masks.source_growth import plan_source_growth as plan_source_growth
 from paribus.masks.source_growth import same_source_views as same_source_views

@@ -48,6 +48,19 @@ def keeps_source(stack: Sequence[Rule]) -> bool:
     return appendable((*stack, Full()), prefix_grows=True)
 
 
+def keeps_earlier_documents(
+    stack: Sequence[Rule], encoder: Sequence[Rule], cross: Sequence[Rule | None]
+) -> bool:
+    """Does all that was read of a text and of its source stay as it was when both get a new
+    document, whatever it says?
+    """
+    if not appendable(stack) or not (keeps_source(encoder) or all(map(_stays_inside, encoder))):
+        return False
+    one, two = (SequenceLayout(n, n, np.arange(n)) for n in (1, 2))
+    before, after = TextBesideSource(one, one), TextBesideSource(two, two)
+    return bool(same_source_views(cross, before, after, np.ones(1, bool)).all())
+
+
 def plan_source_growth(
     stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout
 ) -> SourcePlan:
