@@ -135,7 +135,7 @@ class StackPass:
         """
         if any(_lacks_room(cache, rule, places_BT.shape[1]) for rule in cache.tables):
             cache = cache.compact()
-        self._cache, self._texts, self._reserve = cache, texts, reserve
+        self._cache, self.texts, self._reserve = cache, texts, reserve
         self._before = {
             rule: without_places(table, places_BT) for rule, table in cache.tables.items()
         }
@@ -173,7 +173,7 @@ class StackPass:
             tails[rule].n_written = table.n_used
         return replace(
             self._cache,
-            texts=self._texts,
+            texts=self.texts,
             tables=self._after,
             tails=tails,
             layers=tuple(self._layers),

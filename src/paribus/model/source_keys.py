@@ -5,7 +5,7 @@ stay valid while the source grows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -47,6 +47,19 @@ class SourceKeys:
         table = SlotTable(self.table.n_used, None if places is None else places[list(rows)])
         layout = self.layout.select_rows(index)
         return SourceKeys(layers, table, self.encoder.select_rows(rows), layout)
+
+
+def source_seen_by(source: SourceKeys, texts: CachedTexts, places_BT: IntArray) -> SourceKeys:
+    """Keys of sources as some tokens see them under `documents_so_far`: without documents, where
+    all of them come so late that they see every one. Kernels are faster then.
+    """
+    if texts.documents_BT is None or source.texts.documents_BT is None:
+        return source
+    documents_BT = np.take_along_axis(texts.documents_BT, np.maximum(places_BT, 0), 1)
+    for row, first in enumerate(documents_BT.min(1)):
+        if source.texts.documents_BT[row, : source.texts.lengths[row]].max(initial=0) > first:
+            return source
+    return replace(source, layout=replace(source.layout, documents_BT=None))
 
 
 def grow_source(
