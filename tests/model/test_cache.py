@@ -13,6 +13,7 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.model import Transformer, build
 from paribus.model.cache import MIN_SPARE
 from paribus.objectives.problem_layout import document_positions
+from paribus.spec.price import encoder_cache_bytes, price
 
 TOKENS = random_tokens(2, 20)
 
@@ -192,3 +193,16 @@ def test_each_turn_of_a_conversation_is_encoded_alone() -> None:
     alone = model.read(Batch.of(TOKENS[:, :1], source=TOKENS[:, 8:12])).cache.source
     assert alone is not None
     torch.testing.assert_close(cache.source.layers[1][0][:, :, 8:], alone.layers[1][0])
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "llama", "deepseek-v3", "t5", "encdec-causal-encoder"])
+def test_a_cache_has_the_bytes_that_its_price_says(preset: str) -> None:
+    model = model_of(preset)
+    source = None if model.encoder is None else TOKENS[:, :5]
+    cost = price(model.spec, bytes_per_value=8)
+    expected = 2 * 7 * cost.kv_bytes_per_token
+    if source is not None:
+        own = encoder_cache_bytes(model.spec, 8)
+        expected += 2 * 5 * (cost.kv_bytes_per_source_token + own)
+    cache = model.read(Batch.of(TOKENS[:, :7], source=source)).cache
+    assert cache.n_bytes == expected
