@@ -80,7 +80,7 @@ def plan_source_growth(
     before, after = _from(old, first), _from(new, first)
     is_unchanged[first:] = unchanged_states(stack, before, after)[-1]
     is_read[: old.length] = ~is_unchanged
-    nothing = is_kept[:, first:]
+    nothing = [np.zeros((len(head_rules(rule)), after.length), bool) for rule in stack]
     is_read[first:] = with_missing(stack, after, is_read[first:], nothing, nothing)
     return SourcePlan(is_read, is_kept, is_unchanged)
 

@@ -23,6 +23,7 @@ class AttentionContext:
     mask: AttentionMask
     rotation: Rotation | None
     bias: Tensor | None
+    groups: tuple[AttentionContext, ...] = ()  # of heads that have keys of their own in a cache
 
 
 class MultiHeadAttention(nn.Module):
@@ -62,11 +63,31 @@ class MultiHeadAttention(nn.Module):
             key = self.key_norm(key)
         if context.rotation is not None:
             query, key = context.rotation(query), context.rotation(key)
+        keys = (key, value)
         if source is None:
-            key, value = forward.join_keys((key, value))
-        scores = ScoreChange(self.scale, context.bias)
-        out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
+            keys = forward.join_keys(keys)
+        if context.groups:
+            out_BHTE = self._attend_by_group(query, keys, context, forward)
+        else:
+            out_BHTE = self._attend(query, keys, context, forward)
         return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))
+
+    def _attend(
+        self, query: Tensor, keys: Keys, context: AttentionContext, forward: Forward
+    ) -> Tensor:
+        key, value = keys
+        scores = ScoreChange(self.scale, context.bias)
+        return attend(query, key, value, context.mask, scores, forward.kernel)
+
+    def _attend_by_group(
+        self, query: Tensor, keys: Keys, context: AttentionContext, forward: Forward
+    ) -> Tensor:
+        """Each group of heads over keys of its own: `keys` has two tensors for each."""
+        queries, parts = query.chunk(len(context.groups), 1), []
+        for number, group in enumerate(context.groups):
+            own = keys[2 * number : 2 * number + 2]
+            parts.append(self._attend(queries[number], own, group, forward))
+        return torch.cat(parts, 1)
 
     def source_keys(self, source_BSD: Tensor, forward: Forward) -> Keys:
         """The keys and values of another sequence."""

@@ -20,7 +20,7 @@ from paribus.model.batch_checks import (
     require_valid_batch,
 )
 from paribus.model.block import TransformerBlock
-from paribus.model.cache import Keys, StackCache, StackPass
+from paribus.model.cache import Keys, StackPass
 from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer
@@ -32,6 +32,7 @@ from paribus.model.reading import (
     CachedStates,
     SourceGrowth,
     appended_places,
+    empty_cache,
     places_to_read,
     require_growth,
     source_growth,
@@ -133,7 +134,7 @@ class Transformer(nn.Module):
         texts = texts_of(batch)
         require_documents_on_both_sides(batch)
         require_side_fits(batch, self.architecture, self.spec)
-        cache = cache or Cache(StackCache.empty(self.spec.stack.masks, texts.n_sequences))
+        cache = cache or Cache(empty_cache(self.spec.stack, texts.n_sequences))
         forward = Forward(observer=observer, weights=cache.weights)
         require_source(batch.source or cache.source, self.spec)
         stack, views, source_places_BS = cache.stack, None, None
@@ -148,6 +149,8 @@ class Transformer(nn.Module):
         places_BT = places_to_read(stack.rules, stack.texts, texts, views)
         stack_pass = StackPass(stack, places_BT, texts, batch.tokens_BT.device, reserve)
         out = self._read_pass(tokens_at(batch, places_BT), places_BT, stack_pass, cache, forward)
+        if out.cache.stack.has_much_to_free:
+            out = out._replace(cache=replace(out.cache, stack=out.cache.stack.compact()))
         return out._replace(source_places_BS=source_places_BS)
 
     def append(self, tokens_BT: Tensor, cache: Cache) -> CachedStates:
@@ -198,7 +201,7 @@ class Transformer(nn.Module):
         require_side_fits(source, self.architecture, self.spec)
         texts = texts_of(source)
         if cache.source is None:
-            old = StackCache.empty(self.spec.encoder.masks, texts.n_sequences).texts
+            old = empty_cache(self.spec.encoder, texts.n_sequences).texts
         else:
             old = cache.source.texts
         return source_growth(self.spec.encoder.masks, old, texts)
@@ -212,7 +215,7 @@ class Transformer(nn.Module):
         if old is not None and places_BS.shape[1] == 0:
             return old
         masks, tokens_BS = self.encoder.stack.masks, tokens_at(source, places_BS)
-        kept = old.encoder if old else StackCache.empty(masks, texts.n_sequences)
+        kept = old.encoder if old else empty_cache(self.encoder.stack, texts.n_sequences)
         if keeps_source(masks):
             encoder_pass = StackPass(kept, places_BS, texts, device)
             own = replace(forward, cache=encoder_pass)
