@@ -12,6 +12,9 @@ from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
 from paribus.model import Transformer, build
 from paribus.model.cache import MIN_SPARE
+from paribus.objectives.problem_layout import document_positions
+from paribus.spec import MultiHead
+from paribus.spec.price import encoder_cache_bytes, price
 
 TOKENS = random_tokens(2, 20)
 
@@ -89,6 +92,44 @@ def test_a_window_frees_its_old_keys() -> None:
     assert out.cache.n_bytes < 0.7 * 4 * 2 * 400 * 6 * 6 * 8
 
 
+@pytest.mark.parametrize("preset", ["gpt2", "t5", "llama"])
+def test_a_key_is_freed_for_the_heads_that_no_longer_need_it(preset: str) -> None:
+    model = model_of(preset, mask="by_head(window(4), causal)", max_length=400)
+    text, source = random_tokens(1, 400), None if preset != "t5" else TOKENS[:1, :5]
+    out = model.read(Batch.of(text[:, :200], source=source), reserve=400)
+    assert out.cache.stack.kept_places_by_group(0, 0) == [[197, 198, 199], list(range(200))]
+    for place in range(200, 330):
+        out = model.append(text[:, place : place + 1], out.cache)
+    torch.testing.assert_close(out.states_BTD, fresh(model, text[:, :330])[:, -1:])
+    stack = out.cache.stack
+    assert stack.kept_places(3, 0) == list(range(330))
+    few, _, all_of_them, _ = stack.layers[3]
+    assert few.shape[1] == all_of_them.shape[1] == stack_kv_heads(model) // 2
+    assert few.shape[2] <= 3 + MIN_SPARE < 330 <= all_of_them.shape[2]
+
+
+def stack_kv_heads(model: Transformer) -> int:
+    attention = model.spec.stack.layers[0].attention
+    assert isinstance(attention, MultiHead)
+    assert attention.n_kv_heads is not None
+    return attention.n_kv_heads
+
+
+def test_heads_that_share_keys_share_their_slots() -> None:
+    model = model_of("gpt2", **{"mask": "by_head(window(4), causal)", "attention.n_kv_heads": 1})
+    cache = model.read(Batch.of(TOKENS)).cache
+    assert cache.stack.kept_places_by_group(0, 0) == [list(range(20))]
+    latent = model_of("deepseek-v3", mask="by_head(window(4), causal)").read(Batch.of(TOKENS))
+    assert latent.cache.stack.kept_places_by_group(0, 0) == [list(range(20))]
+
+
+def test_a_window_keeps_little_of_a_long_prompt() -> None:
+    model = model_of(mask="window(4)", max_length=400)
+    cache = model.read(Batch.of(random_tokens(1, 300)), reserve=400).cache
+    assert cache.n_bytes == 3 * price(model.spec, bytes_per_value=8).kv_bytes_per_token
+    assert cache.stack.layers[0][0].shape[2] <= 3 + MIN_SPARE
+
+
 def test_room_that_is_reserved_is_not_made_twice() -> None:
     model = model_of()
     first = model.read(Batch.of(TOKENS[:, :6]), reserve=64).cache
@@ -128,5 +169,79 @@ def test_bad_input_is_refused() -> None:
         bert.read(batch.with_segments(torch.zeros_like(TOKENS[:, :6])))
     with pytest.raises(SpecError, match="append was given no token"):
         model.append(TOKENS[:, :0], cache)
-    with pytest.raises(SpecError, match="one document a row"):
-        model.read(Batch.of(TOKENS[:, :3], positions_BT=torch.zeros(2, 3, dtype=torch.long)))
+    from_later = replace(batch, layout=replace(batch.layout, start=2))
+    with pytest.raises(SpecError, match="leave out start and places_BT"):
+        model.read(from_later)
+    moved = Batch.of(TOKENS[:, :8], positions_BT=torch.arange(1, 9).expand(2, -1))
+    with pytest.raises(SpecError, match="text 0 has other documents or positions than the cache"):
+        model.read(moved, cache)
+
+
+def test_bad_sources_and_documents_are_refused() -> None:
+    model = model_of("t5", mask="causal & same_document")
+    documents = torch.tensor([[0, 0, 1], [0, 1, 0]])
+    source = Batch.of(TOKENS[:, :3], documents_BT=documents)
+    with pytest.raises(SpecError, match="documents_BT of row 1 go back to an earlier document"):
+        model.read(Batch.of(TOKENS[:, :3], documents_BT=documents, source=source))
+    with pytest.raises(SpecError, match="must both have documents_BT, or neither"):
+        model.read(Batch.of(TOKENS[:, :3], source=source))
+    with pytest.raises(SpecError, match="the mask causal does not keep documents apart"):
+        model_of().read(Batch.of(TOKENS[:, :3], documents_BT=torch.zeros_like(TOKENS[:, :3])))
+    cache = model.read(Batch.of(TOKENS[:, :3], source=TOKENS[:, :5])).cache
+    with pytest.raises(SpecError, match="a source has 4 tokens, and the cache holds 5 of it"):
+        model.read(Batch.of(TOKENS[:, :6], source=TOKENS[:, :4]), cache)
+    with pytest.raises(SpecError, match=r"give a longer one, or cache\.without_text\(\)"):
+        model.read(Batch.of(TOKENS[:, :2], source=TOKENS[:, :6]), cache)
+
+
+def test_the_next_answer_begins_anew_beside_a_source_that_grew() -> None:
+    model = model_of("t5", **{"encoder.mask": "causal"})
+    cache = model.read(Batch.of(TOKENS[:, :4], source=TOKENS[:, :5])).cache
+    batch = Batch.of(TOKENS[:, 9:11], source=TOKENS[:, :12])
+    out = model.read(batch, cache.without_text())
+    torch.testing.assert_close(out.states_BTD, model.hidden_states(batch).states_BTD)
+    assert out.source_places_BS is not None
+    assert out.source_places_BS.tolist() == [list(range(5, 12))] * 2
+    again = model.read(batch, out.cache.without_text())
+    assert again.source_places_BS is not None
+    assert again.source_places_BS.shape == (2, 0)
+    torch.testing.assert_close(again.states_BTD, out.states_BTD)
+
+
+def test_each_turn_of_a_conversation_is_encoded_alone() -> None:
+    """Its keys are those of the turn by itself, and what was said before is not read again."""
+    changes = {"encoder.mask": "same_document", "encoder.cross": "documents_so_far"}
+    model = model_of("t5", **changes)
+    cache, n_said = None, 0
+    documents = torch.arange(12).expand(2, -1) // 4
+    for turn in range(1, 4):
+        asked, said = TOKENS[:, : 4 * turn], TOKENS.flip(1)[:, : 4 * turn]
+        of_turn = documents[:, : 4 * turn]
+        source = Batch.of(asked, documents_BT=of_turn, positions_BT=document_positions(of_turn))
+        batch = Batch.of(said, documents_BT=of_turn, source=source)
+        first = Batch.of(said[:, :-2], documents_BT=of_turn[:, :-2], source=source)
+        out = model.read(first, cache)
+        assert out.source_places_BS is not None
+        assert out.source_places_BS.tolist() == [list(range(4 * turn - 4, 4 * turn))] * 2
+        assert out.places_BT.tolist() == [list(range(n_said, 4 * turn - 2))] * 2
+        out = model.append(said[:, -2:], out.cache)
+        cache, n_said = out.cache, 4 * turn
+        torch.testing.assert_close(out.states_BTD, model.hidden_states(batch).states_BTD[:, -2:])
+    assert cache is not None
+    assert cache.source is not None
+    alone = model.read(Batch.of(TOKENS[:, :1], source=TOKENS[:, 8:12])).cache.source
+    assert alone is not None
+    torch.testing.assert_close(cache.source.layers[1][0][:, :, 8:], alone.layers[1][0])
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "llama", "deepseek-v3", "t5", "encdec-causal-encoder"])
+def test_a_cache_has_the_bytes_that_its_price_says(preset: str) -> None:
+    model = model_of(preset)
+    source = None if model.encoder is None else TOKENS[:, :5]
+    cost = price(model.spec, bytes_per_value=8)
+    expected = 2 * 7 * cost.kv_bytes_per_token
+    if source is not None:
+        own = encoder_cache_bytes(model.spec, 8)
+        expected += 2 * 5 * (cost.kv_bytes_per_source_token + own)
+    cache = model.read(Batch.of(TOKENS[:, :7], source=source)).cache
+    assert cache.n_bytes == expected

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from paribus.errors import SpecError
-from paribus.masks import Rule, SequenceLayout, appendable, count_visible_pairs
+from paribus.masks import (
+    Rule,
+    SequenceLayout,
+    appendable,
+    count_visible_pairs,
+    keeps_earlier_documents,
+    keeps_source,
+)
 from paribus.spec.architecture import Latent, MultiHead
 from paribus.spec.flops import Flops, decode_flops, forward_flops, head_flops, training_flops
 from paribus.spec.objectives import Objective, TextLabels, WordTags
@@ -90,10 +97,13 @@ def cache_across_turns(spec: ResolvedArchitecture) -> str:
     are the same everywhere.
 
     A prefix ends with the newest prompt, or stays the first one. An encoder reads the conversation
-    so far, and the decoder the answer alone.
+    so far, and the decoder the answer alone; or each turn is a document of both.
     """
     if spec.encoder is not None:
-        return "encoder only" if appendable(spec.encoder.masks) else "no"
+        masks, cross = spec.encoder.masks, [block.cross for block in spec.stack.layers]
+        if spec.asks_for_documents and keeps_earlier_documents(spec.stack.masks, masks, cross):
+            return "if a turn is a document"
+        return "encoder only" if keeps_source(masks) else "no"
     if appendable(spec.stack.masks, prefix_grows=True):
         return "yes"
     if appendable(spec.stack.masks):
@@ -172,6 +182,16 @@ def visible_share(masks: Sequence[Rule], layout: SequenceLayout) -> float:
     return sum(count_visible_pairs(rule, layout) for rule in masks) / (
         len(masks) * layout.length**2
     )
+
+
+def encoder_cache_bytes(spec: ResolvedArchitecture, bytes_per_value: int = 2) -> int:
+    """Bytes of the encoder's own keys and values for each source token, where they are kept across
+    turns; 0 elsewhere.
+    """
+    if spec.encoder is None or not keeps_source(spec.encoder.masks):
+        return 0
+    own, _ = _kv_values(spec.encoder)
+    return own * bytes_per_value
 
 
 def _kv_values(stack: Stack) -> tuple[int, int]:
