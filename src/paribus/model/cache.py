@@ -91,6 +91,8 @@ class StackCache:
     def keys_by_group(self, layer: int) -> list[tuple[Rule, Keys]]:
         """The buffers of a layer, group of heads by group."""
         parts, keys = self.groups[self.rules[layer]], self.layers[layer]
+        if len(parts) == 1:
+            return [(parts[0], keys)]
         each = len(keys) // len(parts)
         grouped = []
         for number, part in enumerate(parts):
@@ -212,18 +214,17 @@ class StackPass:
         """The keys of a layer: those of this pass behind those of the cache, which gets them."""
         assert layer == len(self._layers)
         parts = self.head_groups(self._cache.rules[layer])
+        old_keys: list[Keys] = [()] * len(parts)
+        if self._cache.layers:
+            old_keys = [keys for _, keys in self._cache.keys_by_group(layer)]
         all_buffers: Keys = ()
         joined: Keys = ()
         for number, rule in enumerate(parts):
-            own = tuple(tensor.chunk(len(parts), 1)[number] for tensor in new_keys)
-            n_before, n_used = self._before[rule].n_used, self._after[rule].n_used
-            old = self._cache.keys_by_group(layer)[number][1] if self._cache.layers else ()
-            if self._is_appended[rule]:
-                buffers = old
-            else:
-                buffers = self._larger_buffers(rule, old, own)
-            for buffer, new in zip(buffers, own, strict=True):
-                buffer[:, :, n_before:n_used] = new
+            own = new_keys
+            if len(parts) > 1:
+                own = tuple(tensor.chunk(len(parts), 1)[number] for tensor in new_keys)
+            buffers = self._written_buffers(rule, old_keys[number], own)
+            n_used = self._after[rule].n_used
             all_buffers += buffers
             joined += tuple(buffer[:, :, :n_used] for buffer in buffers)
         self._layers.append(all_buffers)
@@ -242,6 +243,17 @@ class StackPass:
             tails=tails,
             layers=tuple(self._layers),
         )
+
+    def _written_buffers(self, rule: Rule, old_keys: Keys, new_keys: Keys) -> Keys:
+        """The buffers of a group of heads with the keys of this pass."""
+        if self._is_appended[rule]:
+            buffers = old_keys
+        else:
+            buffers = self._larger_buffers(rule, old_keys, new_keys)
+        n_before, n_used = self._before[rule].n_used, self._after[rule].n_used
+        for buffer, new in zip(buffers, new_keys, strict=True):
+            buffer[:, :, n_before:n_used] = new
+        return buffers
 
     def _may_append(self, rule: Rule) -> bool:
         """Is there room behind the keys of the cache, which nobody else has written to?"""
