@@ -1,5 +1,7 @@
 """Requests that an engine answers together are answered as each is alone."""
 
+import threading
+
 import pytest
 import torch
 from byte_models import VOCABULARY, byte_model
@@ -11,9 +13,17 @@ from paribus.generate.engine import Engine
 from paribus.generate.sampling import continuation
 from paribus.generate.settings import Sampling
 from paribus.generate.token_request import TokenRequest
+from paribus.masks import SequenceLayout, plan_growth
 from paribus.model import Transformer
 from paribus.objectives.framing import Ids, ItemLayout, generation_layout, lay_context
-from paribus.spec.objectives import CausalLM, Objective, PrefixLM, Seq2Seq, SpanCorruption
+from paribus.spec.objectives import (
+    CausalLM,
+    LastToken,
+    Objective,
+    PrefixLM,
+    Seq2Seq,
+    SpanCorruption,
+)
 
 TEXTS = ["the other day", "a", "where were we, and who was there", "once upon a time", "oh"]
 BUDGET = 2**20
@@ -172,3 +182,199 @@ def test_an_engine_that_could_do_nothing_is_refused() -> None:
     model, _ = model_and_layout("gpt2", CausalLM())
     with pytest.raises(SpecError, match="max_rows is 0; use a whole number from 1 up"):
         Engine(model, BUDGET, max_rows=0)
+
+
+def last_handle(engine: Engine, request: TokenRequest) -> AnswerHandle:
+    handle = engine.submit(request)
+    drain(engine)
+    return handle
+
+
+def context_request(
+    layout: ItemLayout, inputs: Ids, n_tokens: int = 5, salt: bytes = b""
+) -> TokenRequest:
+    return TokenRequest(
+        inputs=inputs,
+        layout=layout,
+        sampling=Sampling(n_tokens=n_tokens),
+        stream=RowStream(0),
+        salt=salt,
+    )
+
+
+def n_reread(model: Transformer, layout: ItemLayout, old: int, new: int) -> int:
+    """How many of the first `old` tokens the plan reads again when a context grows."""
+    is_prefix = layout.framing == "together"
+    before = SequenceLayout(old, old if is_prefix else 0)
+    after = SequenceLayout(new, new if is_prefix else 0)
+    plan = plan_growth(model.spec.stack.masks, before, after)
+    return plan.n_read - (new - old)
+
+
+@pytest.mark.parametrize(
+    ("preset", "objective", "mask"),
+    [
+        ("gpt2", CausalLM(), "causal"),
+        ("unilm", PrefixLM(), "prefix"),
+        ("gpt2", PrefixLM(), "causal"),
+        ("mixtral", CausalLM(), "window(5)"),
+        ("deepseek-v3", CausalLM(), "alternate(causal, window(3))"),
+    ],
+)
+def test_the_next_turn_reads_what_the_plan_says(
+    preset: str, objective: Objective, mask: str
+) -> None:
+    model = byte_model(preset, changes={"mask": mask}).double()
+    layout = generation_layout(objective, model.spec, VOCABULARY, 83)
+    engine = Engine(model, BUDGET, chunk=7)
+    inputs = tuple(range(97, 97 + 33))
+    first = last_handle(engine, context_request(layout, inputs))
+    turn = (*inputs, *tokens_of(first), *b"and then?")
+    second = last_handle(engine, context_request(layout, turn))
+    assert tokens_of(second) == answer_alone(model, second.request)
+    assert (first.n_cached_tokens, first.n_read_tokens) == (0, 33)
+    n_known = 32 if n_reread(model, layout, 33, len(turn)) == 0 else 0
+    assert (second.n_cached_tokens, second.n_read_tokens) == (n_known, len(turn) - n_known)
+
+
+def test_a_source_is_read_again_only_if_it_changed() -> None:
+    model, layout = model_and_layout("t5", Seq2Seq())
+    engine = Engine(model, BUDGET)
+    request = request_of(layout, TEXTS[2], Sampling(n_tokens=20))
+    first, second = last_handle(engine, request), last_handle(engine, request)
+    third = last_handle(engine, context_request(layout, (*request.inputs, 97)))
+    n_source = len(request.inputs)
+    assert (first.n_cached_tokens, first.n_read_tokens) == (0, n_source)
+    assert (second.n_cached_tokens, second.n_read_tokens) == (n_source, 0)
+    assert (third.n_cached_tokens, third.n_read_tokens) == (0, n_source + 1)
+    for handle in (first, second, third):
+        assert tokens_of(handle) == answer_alone(model, handle.request)
+
+
+@pytest.mark.parametrize("salts", [(b"", b"a"), (b"a", b"b")])
+@pytest.mark.parametrize(("preset", "objective"), [("gpt2", CausalLM()), ("t5", Seq2Seq())])
+def test_another_salt_shares_nothing(
+    preset: str, objective: Objective, salts: tuple[bytes, bytes]
+) -> None:
+    model, layout = model_and_layout(preset, objective)
+    engine = Engine(model, BUDGET)
+    request = context_request(layout, tuple(range(97, 97 + 40)), salt=salts[0])
+    last_handle(engine, request)
+    assert last_handle(engine, request).n_cached_tokens > 0
+    other = last_handle(engine, context_request(layout, request.inputs, salt=salts[1]))
+    assert other.n_cached_tokens == 0
+
+
+@pytest.mark.parametrize("n_blocks", [0, 1, 3])
+def test_under_a_tiny_budget_answers_are_unchanged(n_blocks: int) -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    whole = Engine(model, BUDGET)
+    last_handle(whole, context_request(layout, tuple(range(97, 97 + 16)), 1))
+    n_bytes = whole.state.n_bytes
+    engine = Engine(model, n_blocks * n_bytes + n_bytes // 2, max_rows=2, chunk=9)
+    handles = []
+    for number in range(6):
+        inputs = (*range(97, 97 + 20), *range(60 + number % 3, 60 + number % 3 + 20))
+        handles.append(engine.submit(context_request(layout, inputs, 12)))
+        for _ in range(number):
+            engine.step()
+        assert engine.state.n_blocks <= n_blocks
+    drain(engine)
+    assert engine.state.n_blocks == n_blocks
+    for handle in handles:
+        assert tokens_of(handle) == answer_alone(model, handle.request)
+
+
+def test_samples_of_one_context_read_it_once() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    engine = Engine(model, BUDGET)
+    inputs = tuple(range(97, 97 + 35))
+    handles = []
+    for _ in range(4):
+        handles.append(engine.submit(context_request(layout, inputs)))
+    drain(engine)
+    assert [handle.n_read_tokens for handle in handles] == [35, 3, 3, 3]
+
+
+def test_a_long_context_does_not_stop_an_answer() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    engine = Engine(model, BUDGET, chunk=10)
+    quick = engine.submit(context_request(layout, (97,), 12))
+    engine.step()
+    slow = engine.submit(context_request(layout, tuple(range(97, 97 + 55))))
+    for n_said in range(2, 7):
+        engine.step()
+        assert len(quick.said_tokens) == n_said
+        assert not slow.said_tokens
+    engine.step()
+    assert len(slow.said_tokens) == 1
+    drain(engine)
+    assert tokens_of(slow) == answer_alone(model, slow.request)
+
+
+def test_settings_of_one_answer_do_not_change_another() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    samplings = [
+        Sampling(n_tokens=9, repetition_penalty=1.7),
+        Sampling(n_tokens=9, temperature=0.9, top_k=5, seed=3),
+        Sampling(n_tokens=9, temperature=1.5, top_p=0.7, seed=4, n_logprobs=2),
+        Sampling(n_tokens=9, temperature=1.5, min_p=0.2, seed=5),
+        Sampling(n_tokens=9, n_logprobs=0),
+    ]
+    engine = Engine(model, BUDGET)
+    handles = []
+    for text, sampling in zip(TEXTS, samplings, strict=True):
+        handles.append(engine.submit(request_of(layout, text, sampling)))
+    drain(engine)
+    for handle in handles:
+        assert tokens_of(handle) == answer_alone(model, handle.request)
+    expected = continuation(model, layout, torch.tensor([handles[2].request.inputs]), samplings[2])
+    assert expected.logprobs_BT is not None
+    assert expected.likeliest_BTK is not None
+    for place, said in enumerate(handles[2].said_tokens):
+        assert said.logprob == pytest.approx(float(expected.logprobs_BT[0, place]))
+        likeliest = expected.likeliest_BTK[0, place].tolist()
+        assert [token for token, _ in said.likeliest] == likeliest
+    assert handles[4].said_tokens[0].logprob is not None
+    assert handles[0].said_tokens[0].logprob is None
+
+
+def test_an_answer_ends_where_its_window_is_full() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM(), window=18)
+    engine = Engine(model, BUDGET)
+    handle = last_handle(engine, context_request(layout, tuple(range(97, 97 + 15)), 9))
+    assert len(handle.said_tokens) == 4
+    assert handle.finish_reason == "length"
+    assert tokens_of(handle) == answer_alone(model, handle.request)
+
+
+def test_what_is_filled_in_place_is_answered_without_a_cache() -> None:
+    model, layout = model_and_layout("gpt2", LastToken())
+    assert layout.framing == "in place"
+    engine = Engine(model, BUDGET)
+    handles = [engine.submit(request_of(layout, text, Sampling(n_tokens=4))) for text in TEXTS[:2]]
+    drain(engine)
+    for handle in handles:
+        assert tokens_of(handle) == answer_alone(model, handle.request)
+
+
+def test_many_threads_submit_and_listen() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    engine = Engine(model, BUDGET, max_rows=4)
+    engine.start()
+    answers: dict[int, Ids] = {}
+
+    def ask(number: int) -> None:
+        request = request_of(layout, TEXTS[number % 5], Sampling(n_tokens=6))
+        answers[number] = tuple(one.token for one in engine.submit(request))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    engine.close()
+    for number in range(12):
+        request = request_of(layout, TEXTS[number % 5], Sampling(n_tokens=6))
+        assert answers[number] == answer_alone(model, request)
+    assert engine.is_idle

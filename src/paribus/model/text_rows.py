@@ -20,6 +20,7 @@ from paribus.model.linear import JoinedWeights
 from paribus.model.row_slots import RowSlots
 from paribus.model.slots import NO_PLACE, CachedTexts, IntArray, query_layout
 
+_Target = slice | tuple[Tensor, ...]  # slots of all rows alike, or rows with slots
 MIN_SLOTS = 64  # of a row
 
 
@@ -216,7 +217,7 @@ class RowsPass:
         self.queries = query_layout(self.places_BT, self._texts, rows.device)
         self.source, self.weights = rows.source(chosen), rows.weights
         self._at = _index(np.nonzero(self.places_BT != NO_PLACE), rows.device)
-        self._targets: dict[Rule, tuple[Tensor, Tensor]] = {}
+        self._targets: dict[Rule, _Target] = {}
         self._key_layouts: dict[Rule, BatchLayout] = {}
         for rule, slots in rows.slots.items():
             self._targets[rule] = self._take_slots(slots)
@@ -230,14 +231,15 @@ class RowsPass:
     def join(self, layer: int, new_keys: Keys) -> Keys:
         """The keys of a layer: those of this pass with those of the rows, which get them."""
         rule, chosen = self._rows.rules[layer], self._chosen
-        buffers = self._rows._buffers(layer, new_keys)
-        target_rows, target_slots = self._targets[rule]
-        rows, columns = self._at
+        buffers, target = self._rows._buffers(layer, new_keys), self._targets[rule]
         for buffer, new in zip(buffers, new_keys, strict=True):
-            if new.shape[2] == 1 and len(target_rows) == len(new):
-                buffer[target_rows, :, target_slots] = new[:, :, 0]
+            if isinstance(target, slice):
+                buffer[chosen.start : chosen.stop, :, target] = new
+            elif new.shape[2] == 1 and len(target[0]) == len(new):
+                buffer[target[0], :, target[1]] = new[:, :, 0]
             else:
-                buffer[target_rows, :, target_slots] = new.transpose(1, 2)[rows, columns]
+                rows, columns = self._at
+                buffer[target[0], :, target[1]] = new.transpose(1, 2)[rows, columns]
         n_used = self._key_layouts[rule].length
         return tuple(buffer[chosen.start : chosen.stop, :, :n_used] for buffer in buffers)
 
@@ -246,22 +248,27 @@ class RowsPass:
         for row, length in zip(self._chosen, self._texts.lengths, strict=True):
             self._rows._texts[row].length = length
 
-    def _take_slots(self, slots: RowSlots) -> tuple[Tensor, Tensor]:
-        """Where the new keys of a rule go: rows and slots, by token."""
-        for row, n_new in zip(self._chosen, self._n_tokens, strict=True):
-            self._rows._make_room(slots.rule, row, n_new)
-        target_rows = np.repeat(np.array(self._chosen), self._n_tokens)
-        if self._chosen.start == 0 and max(self._n_tokens) == min(self._n_tokens) == 1:
-            taken = slots.take_one_each(len(self._chosen), self.places_BT[:, 0])
-        else:
-            each = []
-            for row, places, n_new in zip(
-                self._chosen, self.places_BT, self._n_tokens, strict=True
-            ):
-                each.append(slots.take(row, places[:n_new]))
-            taken = np.concatenate(each)
-        first, second = _index((target_rows, taken), self._rows.device)
-        return first, second
+    def _take_slots(self, slots: RowSlots) -> _Target:
+        """Where the new keys of a rule go: the same slots of all rows, or a row and a slot for
+        each token.
+        """
+        n_tokens, chosen = self._n_tokens, self._chosen
+        if slots.n_used_R[chosen.start : chosen.stop].max() + max(n_tokens) > slots.capacity:
+            for row, n_new in zip(chosen, n_tokens, strict=True):
+                self._rows._make_room(slots.rule, row, n_new)
+        if chosen.start == 0 and max(n_tokens) == min(n_tokens) == 1:
+            taken_B = slots.take_one_each(len(chosen), self.places_BT[:, 0])
+            if (taken_B == taken_B[0]).all():
+                return slice(int(taken_B[0]), int(taken_B[0]) + 1)
+            return _index((np.array(chosen), taken_B), self._rows.device)
+        each = []
+        for row, places, n_new in zip(chosen, self.places_BT, n_tokens, strict=True):
+            each.append(slots.take(row, places[:n_new]))
+        first, n_new = each[0], len(each[0])
+        if len(each) == 1 and (first == np.arange(first[0], first[0] + n_new)).all():
+            return slice(int(first[0]), int(first[0]) + n_new)
+        rows = np.repeat(np.array(chosen), n_tokens)
+        return _index((rows, np.concatenate(each)), self._rows.device)
 
     def _layout(self, slots: RowSlots) -> BatchLayout:
         chosen, device = slice(self._chosen.start, self._chosen.stop), self._rows.device
