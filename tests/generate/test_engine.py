@@ -4,18 +4,21 @@ import threading
 
 import pytest
 import torch
-from byte_models import VOCABULARY, byte_model
+from engine_requests import (
+    BUDGET,
+    TEXTS,
+    answer_alone,
+    context_request,
+    drain,
+    last_handle,
+    model_and_layout,
+    request_of,
+    tokens_of,
+)
 
 from paribus.errors import SpecError, UnsupportedError
-from paribus.generate.answer_handle import AnswerHandle
-from paribus.generate.choosing import RowStream
-from paribus.generate.engine import Engine
-from paribus.generate.sampling import continuation
-from paribus.generate.settings import Sampling
-from paribus.generate.token_request import TokenRequest
-from paribus.masks import SequenceLayout, plan_growth
-from paribus.model import Transformer
-from paribus.objectives.framing import Ids, ItemLayout, generation_layout, lay_context
+from paribus.generate import Engine, Sampling, TokenRequest, continuation
+from paribus.objectives.framing import Ids
 from paribus.spec.objectives import (
     CausalLM,
     LastToken,
@@ -25,8 +28,6 @@ from paribus.spec.objectives import (
     SpanCorruption,
 )
 
-TEXTS = ["the other day", "a", "where were we, and who was there", "once upon a time", "oh"]
-BUDGET = 2**20
 CASES: list[tuple[str, Objective]] = [
     ("gpt2", CausalLM()),
     ("unilm", PrefixLM()),
@@ -36,41 +37,6 @@ CASES: list[tuple[str, Objective]] = [
     ("mixtral", CausalLM()),
     ("deepseek-v3", CausalLM()),
 ]
-
-
-def model_and_layout(
-    preset: str, objective: Objective, window: int = 83
-) -> tuple[Transformer, ItemLayout]:
-    model = byte_model(preset).double()
-    return model, generation_layout(objective, model.spec, VOCABULARY, window)
-
-
-def request_of(
-    layout: ItemLayout, text: str, sampling: Sampling, row: int = 0, salt: bytes = b""
-) -> TokenRequest:
-    inputs = lay_context(layout, list(text.encode()), sampling.n_tokens).inputs
-    stream = RowStream(sampling.seed, row)
-    return TokenRequest(inputs=inputs, layout=layout, sampling=sampling, stream=stream, salt=salt)
-
-
-def answer_alone(model: Transformer, request: TokenRequest) -> Ids:
-    """What the model says when it makes one text, without an engine; it is the first row."""
-    inputs = torch.tensor([request.inputs])
-    said = continuation(model, request.layout, inputs, request.sampling)
-    tokens = said.tokens_BT[0, : said.lengths_B[0]].tolist()
-    return tuple(token for token in tokens if token not in request.layout.end_tokens)
-
-
-def tokens_of(handle: AnswerHandle) -> Ids:
-    return tuple(one.token for one in handle.said_tokens)
-
-
-def drain(engine: Engine) -> None:
-    for _ in range(1000):
-        if engine.is_idle:
-            return
-        engine.step()
-    raise AssertionError("the engine goes on and on")
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.3])
@@ -184,118 +150,6 @@ def test_an_engine_that_could_do_nothing_is_refused() -> None:
         Engine(model, BUDGET, max_rows=0)
 
 
-def last_handle(engine: Engine, request: TokenRequest) -> AnswerHandle:
-    handle = engine.submit(request)
-    drain(engine)
-    return handle
-
-
-def context_request(
-    layout: ItemLayout, inputs: Ids, n_tokens: int = 5, salt: bytes = b""
-) -> TokenRequest:
-    return TokenRequest(
-        inputs=inputs,
-        layout=layout,
-        sampling=Sampling(n_tokens=n_tokens),
-        stream=RowStream(0),
-        salt=salt,
-    )
-
-
-def n_reread(model: Transformer, layout: ItemLayout, old: int, new: int) -> int:
-    """How many of the first `old` tokens the plan reads again when a context grows."""
-    is_prefix = layout.framing == "together"
-    before = SequenceLayout(old, old if is_prefix else 0)
-    after = SequenceLayout(new, new if is_prefix else 0)
-    plan = plan_growth(model.spec.stack.masks, before, after)
-    return plan.n_read - (new - old)
-
-
-@pytest.mark.parametrize(
-    ("preset", "objective", "mask"),
-    [
-        ("gpt2", CausalLM(), "causal"),
-        ("unilm", PrefixLM(), "prefix"),
-        ("gpt2", PrefixLM(), "causal"),
-        ("mixtral", CausalLM(), "window(5)"),
-        ("deepseek-v3", CausalLM(), "alternate(causal, window(3))"),
-    ],
-)
-def test_the_next_turn_reads_what_the_plan_says(
-    preset: str, objective: Objective, mask: str
-) -> None:
-    model = byte_model(preset, changes={"mask": mask}).double()
-    layout = generation_layout(objective, model.spec, VOCABULARY, 83)
-    engine = Engine(model, BUDGET, chunk=7)
-    inputs = tuple(range(97, 97 + 33))
-    first = last_handle(engine, context_request(layout, inputs))
-    turn = (*inputs, *tokens_of(first), *b"and then?")
-    second = last_handle(engine, context_request(layout, turn))
-    assert tokens_of(second) == answer_alone(model, second.request)
-    assert (first.n_cached_tokens, first.n_read_tokens) == (0, 33)
-    n_known = 32 if n_reread(model, layout, 33, len(turn)) == 0 else 0
-    assert (second.n_cached_tokens, second.n_read_tokens) == (n_known, len(turn) - n_known)
-
-
-def test_a_source_is_read_again_only_if_it_changed() -> None:
-    model, layout = model_and_layout("t5", Seq2Seq())
-    engine = Engine(model, BUDGET)
-    request = request_of(layout, TEXTS[2], Sampling(n_tokens=20))
-    first, second = last_handle(engine, request), last_handle(engine, request)
-    third = last_handle(engine, context_request(layout, (*request.inputs, 97)))
-    n_source = len(request.inputs)
-    assert (first.n_cached_tokens, first.n_read_tokens) == (0, n_source)
-    assert (second.n_cached_tokens, second.n_read_tokens) == (n_source, 0)
-    assert (third.n_cached_tokens, third.n_read_tokens) == (0, n_source + 1)
-    for handle in (first, second, third):
-        assert tokens_of(handle) == answer_alone(model, handle.request)
-
-
-@pytest.mark.parametrize("salts", [(b"", b"a"), (b"a", b"b")])
-@pytest.mark.parametrize(("preset", "objective"), [("gpt2", CausalLM()), ("t5", Seq2Seq())])
-def test_another_salt_shares_nothing(
-    preset: str, objective: Objective, salts: tuple[bytes, bytes]
-) -> None:
-    model, layout = model_and_layout(preset, objective)
-    engine = Engine(model, BUDGET)
-    request = context_request(layout, tuple(range(97, 97 + 40)), salt=salts[0])
-    last_handle(engine, request)
-    assert last_handle(engine, request).n_cached_tokens > 0
-    other = last_handle(engine, context_request(layout, request.inputs, salt=salts[1]))
-    assert other.n_cached_tokens == 0
-
-
-@pytest.mark.parametrize("n_blocks", [0, 1, 3])
-def test_under_a_tiny_budget_answers_are_unchanged(n_blocks: int) -> None:
-    model, layout = model_and_layout("gpt2", CausalLM())
-    whole = Engine(model, BUDGET)
-    last_handle(whole, context_request(layout, tuple(range(97, 97 + 16)), 1))
-    n_bytes = whole.state.n_bytes
-    engine = Engine(model, n_blocks * n_bytes + n_bytes // 2, max_rows=2, chunk=9)
-    handles = []
-    for number in range(6):
-        inputs = (*range(97, 97 + 20), *range(60 + number % 3, 60 + number % 3 + 20))
-        handles.append(engine.submit(context_request(layout, inputs, 12)))
-        for _ in range(number):
-            engine.step()
-        assert engine.state.n_blocks <= n_blocks
-    drain(engine)
-    assert engine.state.n_blocks == n_blocks
-    for handle in handles:
-        assert tokens_of(handle) == answer_alone(model, handle.request)
-
-
-def test_samples_of_one_context_read_it_once() -> None:
-    model, layout = model_and_layout("gpt2", CausalLM())
-    engine = Engine(model, BUDGET)
-    inputs = tuple(range(97, 97 + 35))
-    handles = []
-    for _ in range(4):
-        handles.append(engine.submit(context_request(layout, inputs)))
-    drain(engine)
-    assert [handle.n_read_tokens for handle in handles] == [35, 3, 3, 3]
-
-
 def test_a_long_context_does_not_stop_an_answer() -> None:
     model, layout = model_and_layout("gpt2", CausalLM())
     engine = Engine(model, BUDGET, chunk=10)
@@ -378,3 +232,9 @@ def test_many_threads_submit_and_listen() -> None:
         request = request_of(layout, TEXTS[number % 5], Sampling(n_tokens=6))
         assert answers[number] == answer_alone(model, request)
     assert engine.is_idle
+
+
+def test_a_window_past_the_model_is_refused() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM(), window=84)
+    with pytest.raises(SpecError, match="a request has a window of 84, past max_length 83; use"):
+        Engine(model, BUDGET).submit(request_of(layout, "a", Sampling()))
