@@ -4,7 +4,7 @@ from paribus.generate.block_pool import BlockPool
 
 
 def block(value: float) -> dict[int, tuple[torch.Tensor, ...]]:
-    return {0: (torch.full((2, 16, 3), value), torch.full((2, 16, 3), -value))}
+    return {0: (torch.full((2, 16, 3), float(value)), torch.zeros(2, 16, 3))}
 
 
 N_BYTES = 2 * 2 * 16 * 3 * 4
