@@ -23,7 +23,7 @@ from paribus.masks import (
 from paribus.model.cache import StackCache, pad_slots
 from paribus.model.linear import JoinedWeights
 from paribus.model.slots import NO_PLACE, CachedTexts, IntArray
-from paribus.model.source_keys import SourceKeys
+from paribus.model.source_keys import CachedSource
 from paribus.spec import MultiHead, Stack
 
 BoolArray = NDArray[np.bool_]
@@ -34,7 +34,7 @@ class Cache:
     """What a model keeps of texts: given to a forward pass and returned by it, never changed."""
 
     stack: StackCache
-    source: SourceKeys | None = None
+    source: CachedSource | None = None
     weights: JoinedWeights = field(default_factory=JoinedWeights)
 
     @property

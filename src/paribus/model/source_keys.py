@@ -20,9 +20,15 @@ class SourceKeys:
     """Keys and values of sources for the cross-attention of each layer, and how they lie."""
 
     layers: dict[int, Keys]
+    layout: BatchLayout
+
+
+@dataclass(frozen=True, eq=False)
+class CachedSource(SourceKeys):
+    """What a cache holds of sources, so that they can grow."""
+
     table: SlotTable
     encoder: StackCache  # the encoder's own; empty where growth makes them stale
-    layout: BatchLayout
 
     @property
     def texts(self) -> CachedTexts:
@@ -37,7 +43,7 @@ class SourceKeys:
             total += sum(tensor.nbytes for tensor in keys)
         return total
 
-    def select_rows(self, rows: Sequence[int]) -> SourceKeys:
+    def select_rows(self, rows: Sequence[int]) -> CachedSource:
         """Some of the sources, in any order and any number of times each."""
         layers, index = {}, torch.tensor(rows)
         for number, keys in self.layers.items():
@@ -46,10 +52,12 @@ class SourceKeys:
         places = self.table.places_BS
         table = SlotTable(self.table.n_used, None if places is None else places[list(rows)])
         layout = self.layout.select_rows(index)
-        return SourceKeys(layers, table, self.encoder.select_rows(rows), layout)
+        return CachedSource(
+            layers=layers, layout=layout, table=table, encoder=self.encoder.select_rows(rows)
+        )
 
 
-def source_seen_by(source: SourceKeys, texts: CachedTexts, places_BT: IntArray) -> SourceKeys:
+def source_seen_by(source: CachedSource, texts: CachedTexts, places_BT: IntArray) -> CachedSource:
     """Keys of sources as some tokens see them under `documents_so_far`: without documents, where
     all of them come so late that they see every one. Kernels are faster then.
     """
@@ -63,8 +71,8 @@ def source_seen_by(source: SourceKeys, texts: CachedTexts, places_BT: IntArray) 
 
 
 def grow_source(
-    old: SourceKeys | None, encoder: StackCache, places_BS: IntArray, new_layers: dict[int, Keys]
-) -> SourceKeys:
+    old: CachedSource | None, encoder: StackCache, places_BS: IntArray, new_layers: dict[int, Keys]
+) -> CachedSource:
     """Keys of sources with those of some places, which are new or were read again; `encoder` is
     what it keeps then.
     """
@@ -78,10 +86,12 @@ def grow_source(
                 layers[number] = tuple(torch.cat(pair, 2) for pair in pairs)
     table = table.append(places_BS)
     device = next(iter(layers.values()))[0].device
-    return SourceKeys(layers, table, encoder, table.layout(encoder.texts, device))
+    return CachedSource(
+        layers=layers, layout=table.layout(encoder.texts, device), table=table, encoder=encoder
+    )
 
 
-def _without_slots_of(old: SourceKeys, places_BS: IntArray) -> tuple[SlotTable, dict[int, Keys]]:
+def _without_slots_of(old: CachedSource, places_BS: IntArray) -> tuple[SlotTable, dict[int, Keys]]:
     """The table and keys without some places, packed."""
     table = without_places(old.table, places_BS)
     if table is old.table or table.n_used == 0:

@@ -25,6 +25,7 @@ from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer
 from paribus.model.kernels import KernelChoice
+from paribus.model.linear import JoinedWeights
 from paribus.model.lookup import look_up
 from paribus.model.output_head import OutputHead
 from paribus.model.reading import (
@@ -40,8 +41,9 @@ from paribus.model.reading import (
     texts_of,
     tokens_at,
 )
+from paribus.model.rows_pass import RowsPass
 from paribus.model.slots import IntArray, query_layout
-from paribus.model.source_keys import SourceKeys, grow_source, source_seen_by
+from paribus.model.source_keys import CachedSource, SourceKeys, grow_source, source_seen_by
 from paribus.model.stack import HiddenStates, TransformerStack
 from paribus.spec import Architecture, resolve
 
@@ -140,7 +142,7 @@ class Transformer(nn.Module):
         stack, views, source_places_BS = cache.stack, None, None
         require_growth(stack.texts, texts, "text", least=1)
         if batch.source is not None:
-            growth = self._source_growth(batch.source, cache)
+            growth = self._source_growth(batch.source, cache.source)
             if cache.source is not None:
                 cross = [block.cross for block in self.spec.stack.layers]
                 views = source_views(cross, cache, texts, growth)
@@ -167,6 +169,23 @@ class Transformer(nn.Module):
         stack_pass = StackPass(cache.stack, places_BT, texts, tokens_BT.device)
         forward = Forward(weights=cache.weights)
         return self._read_pass(tokens_BT, places_BT, stack_pass, cache, forward)
+
+    def read_rows(self, tokens_BT: Tensor, rows_pass: RowsPass) -> Tensor:
+        """Read tokens behind texts that share rows, which get their keys: the states, [B, T, D]."""
+        assert self.is_appendable
+        require_length(int(rows_pass.places_BT.max()) + 1, self.spec)
+        forward = Forward(cache=rows_pass, weights=rows_pass.weights)
+        batch = Batch(tokens_BT, rows_pass.queries)
+        require_source(rows_pass.source, self.spec)
+        embedded_BTD, source = self._embed(batch), rows_pass.source
+        out = self.stack(embedded_BTD, batch.layout, self.stack.layers, source, forward)
+        rows_pass.finish()
+        return out.states_BTD
+
+    def read_source(self, source: Batch, weights: JoinedWeights) -> SourceKeys:
+        """What the layers of a decoder attend to of a source."""
+        growth = self._source_growth(source, None)
+        return self._read_source(source, None, growth, Forward(weights=weights))
 
     @cached_property
     def is_appendable(self) -> bool:
@@ -196,19 +215,19 @@ class Transformer(nn.Module):
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return CachedStates(out.states_BTD, places_BT, replace(cache, stack=stack_pass.finish()))
 
-    def _source_growth(self, source: Batch, cache: Cache) -> SourceGrowth:
+    def _source_growth(self, source: Batch, cached: CachedSource | None) -> SourceGrowth:
         assert self.spec.encoder is not None
         require_side_fits(source, self.architecture, self.spec)
         texts = texts_of(source)
-        if cache.source is None:
+        if cached is None:
             old = empty_cache(self.spec.encoder, texts.n_sequences).texts
         else:
-            old = cache.source.texts
+            old = cached.texts
         return source_growth(self.spec.encoder.masks, old, texts)
 
     def _read_source(
-        self, source: Batch, old: SourceKeys | None, growth: SourceGrowth, forward: Forward
-    ) -> SourceKeys:
+        self, source: Batch, old: CachedSource | None, growth: SourceGrowth, forward: Forward
+    ) -> CachedSource:
         """What each layer attends to of sources that grew; only what changed is encoded."""
         assert self.encoder is not None
         places_BS, texts, device = growth.places_BS, growth.texts, source.tokens_BT.device
