@@ -8,9 +8,12 @@ import torch
 from torch import Tensor
 
 from paribus.generate.answer_batch import answer_batch
+from paribus.generate.answer_steps import MIN_TOKENS, AnswerSteps, can_record
 from paribus.model import Transformer
 from paribus.model.reading import Cache, CachedStates
 from paribus.objectives.framing import ItemLayout
+
+BEFORE_RECORDING = 4  # tokens: who takes rows away, as beams do, has done so by then
 
 
 def can_cache(model: Transformer, layout: ItemLayout) -> bool:
@@ -43,10 +46,12 @@ class AnswerStream:
         batch = answer_batch(layout, inputs_BT, lengths_B, opening.expand(self._n_rows, -1))
         reserve = min(batch.layout.length + n_tokens, model.spec.max_length)
         self._read = model.read(batch, reserve=reserve)
+        self._n_tokens, self._longest = n_tokens, min(reserve, layout.window)
+        self._steps: AnswerSteps | None = None
 
     def logits(self, said_BT: Tensor, parents_B: Tensor | None = None) -> Tensor:
-        """Logits for the place after what was said so far, [B, V], in float32; zeros of rows whose
-        window is full.
+        """Logits for the place after what was said so far, [B, V], in float32; anything for rows
+        whose window is full.
 
         Each call has one token more than the one before. `parents_B` are the rows of that call
         that each row continues; None: its own.
@@ -54,8 +59,12 @@ class AnswerStream:
         if parents_B is not None:
             self._select(parents_B.tolist())
         if said_BT.shape[1] > self._n_said:
-            self._append(said_BT[:, -1])
             self._n_said = said_BT.shape[1]
+            if self._steps is None and parents_B is None and self._may_record():
+                self._steps = AnswerSteps(self._model, self._read.cache)
+            if self._steps is not None:
+                return self._steps.logits(said_BT[:, -1]).float()
+            self._append(said_BT[:, -1])
         states_BD = self._last_states(self._read)
         logits_BV = self._model.logits(states_BD).float()
         if len(self._rows) == self._n_rows:
@@ -64,8 +73,16 @@ class AnswerStream:
         whole[self._rows] = logits_BV
         return whole
 
+    def _may_record(self) -> bool:
+        """Are many tokens still to be said, in rows that nobody takes away?"""
+        if self._n_said < BEFORE_RECORDING or len(self._rows) < self._n_rows:
+            return False
+        is_worth_it = self._n_tokens - self._n_said >= MIN_TOKENS
+        return is_worth_it and can_record(self._model, self._longest)
+
     def _select(self, parents: list[int]) -> None:
         """Go on with some rows, each any number of times."""
+        assert self._steps is None
         assert len(self._rows) == self._n_rows
         self._n_rows = len(parents)
         if parents != self._rows:

@@ -23,23 +23,38 @@ class JoinedWeights:
 
     def __init__(self) -> None:
         self._products: dict[tuple[nn.Module, ...], tuple[Tensor, Tensor | None]] = {}
+        self._tables: dict[Tensor, Tensor] = {}
 
     def product(self, rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
         """The outputs of layers from one product."""
         key = tuple(layers)
         if key not in self._products:
             self._products[key] = _joined(layers)
-        weight_IO, bias = self._products[key]
-        rows_MI = rows.reshape(-1, rows.shape[-1])
-        out = rows_MI @ weight_IO if bias is None else torch.addmm(bias, rows_MI, weight_IO)
-        return out.view(*rows.shape[:-1], -1)
+        return _product(rows, *self._products[key])
+
+    def table_product(self, rows: Tensor, table_VD: Tensor, bias: Tensor | None) -> Tensor:
+        """Rows times every row of a table."""
+        if table_VD not in self._tables:
+            self._tables[table_VD] = _turned(table_VD.detach())
+        return _product(rows, self._tables[table_VD], None if bias is None else bias.detach())
+
+
+def _product(rows: Tensor, weight_IO: Tensor, bias: Tensor | None) -> Tensor:
+    rows_MI = rows.reshape(-1, rows.shape[-1])
+    out = rows_MI @ weight_IO if bias is None else torch.addmm(bias, rows_MI, weight_IO)
+    return out.view(*rows.shape[:-1], -1)
+
+
+def _turned(weight_OI: Tensor) -> Tensor:
+    """A weight as it is multiplied: on a CPU turned in memory."""
+    if weight_OI.device.type == "cpu":
+        return weight_OI.T.contiguous()
+    return weight_OI.T
 
 
 def _joined(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     biases = [layer.bias for layer in layers if layer.bias is not None]
-    weight_IO = _concatenate([layer.weight for layer in layers]).detach().T
-    if weight_IO.device.type == "cpu":
-        weight_IO = weight_IO.contiguous()
+    weight_IO = _turned(_concatenate([layer.weight for layer in layers]).detach())
     return weight_IO, _concatenate(biases).detach() if biases else None
 
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paribus.model.feed_forward import apply_activation
+from paribus.model.linear import JoinedWeights
 from paribus.model.norm import Norm
 from paribus.spec import ResolvedArchitecture
 
@@ -35,12 +36,14 @@ class OutputHead(nn.Module):
             "bias", nn.Parameter(torch.empty(spec.n_vocab)) if spec.head.bias else None
         )
 
-    def forward(self, states_BTD: Tensor, embedding_VD: Tensor) -> Tensor:
-        return F.linear(
-            self.transformed(states_BTD),
-            embedding_VD if self.weight is None else self.weight,
-            self.bias,
-        )
+    def forward(
+        self, states_BTD: Tensor, embedding_VD: Tensor, weights: JoinedWeights | None = None
+    ) -> Tensor:
+        inputs = self.transformed(states_BTD)
+        table_VD = embedding_VD if self.weight is None else self.weight
+        if weights is None:
+            return F.linear(inputs, table_VD, self.bias)
+        return weights.table_product(inputs, table_VD, self.bias)
 
     def transformed(self, states_BTD: Tensor) -> Tensor:
         """The states as they are multiplied with the output table."""

@@ -45,6 +45,7 @@ from paribus.model.rows_pass import RowsPass
 from paribus.model.slots import IntArray, query_layout
 from paribus.model.source_keys import CachedSource, SourceKeys, grow_source, source_seen_by
 from paribus.model.stack import HiddenStates, TransformerStack
+from paribus.model.steady_pass import SteadyPass
 from paribus.spec import Architecture, resolve
 
 
@@ -182,6 +183,22 @@ class Transformer(nn.Module):
         rows_pass.finish()
         return out.states_BTD
 
+    def step(
+        self,
+        tokens_B1: Tensor,
+        steady: SteadyPass,
+        source: SourceKeys | None,
+        weights: JoinedWeights,
+    ) -> Tensor:
+        """The states of one more token behind each text, [B, 1, D], read into the buffers of
+        `steady`. Whoever calls it minds the lengths.
+        """
+        forward, batch = Forward(cache=steady, weights=weights), Batch(tokens_B1, steady.queries)
+        embedded = self._embed(batch)
+        out = self.stack(embedded, batch.layout, self.stack.layers, source, forward)
+        steady.advance()
+        return out.states_BTD
+
     def read_source(self, source: Batch, weights: JoinedWeights) -> SourceKeys:
         """What the layers of a decoder attend to of a source."""
         growth = self._source_growth(source, None)
@@ -297,9 +314,11 @@ class Transformer(nn.Module):
                 ]
         return tuple(sites)
 
-    def logits(self, states_BTD: Tensor) -> Tensor:
-        """The logits of every token."""
-        return self.head(states_BTD, self.embedding.weight)
+    def logits(self, states_BTD: Tensor, weights: JoinedWeights | None = None) -> Tensor:
+        """The logits of every token. `weights` are those of a cache: with them a few states are
+        faster, after the first time.
+        """
+        return self.head(states_BTD, self.embedding.weight, weights)
 
     def head_inputs(self, states_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """What the output head multiplies: transformed states, the table [V, D] and the bias; a

@@ -1,0 +1,51 @@
+"""A function of tensors, recorded once as the operations that it does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.jit import TracerWarning  # pyright: ignore[reportPrivateImportUsage]
+
+
+def record(step: Callable[..., Tensor], model: nn.Module, tensors: Sequence[Tensor]) -> Step:
+    """A step over tensors of these shapes, as a program without Python.
+
+    `step` takes tokens [B, 1], then `tensors`, of which the first holds the places of the tokens.
+    It may change them in place. Those that are given here stay as they are.
+    """
+    token_B1 = torch.zeros_like(tensors[0])
+    expected = step(token_B1 + 1, *_copies(tensors))  # first, for it prepares weights
+    with warnings.catch_warnings(), _without_gradients(model):
+        warnings.simplefilter("ignore", TracerWarning)  # of shapes, which stay as they are
+        warnings.simplefilter("ignore", DeprecationWarning)
+        recorded = torch.jit.trace(step, (token_B1, *_copies(tensors)), check_trace=False)
+    assert isinstance(recorded, torch.jit.ScriptFunction)
+    # What Python decides by a value is recorded as it was for one token.
+    torch.testing.assert_close(
+        recorded(token_B1 + 1, *_copies(tensors)), expected, rtol=1e-3, atol=1e-3
+    )
+    return recorded
+
+
+Step = Callable[..., Tensor]
+
+
+def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [tensor.clone() for tensor in tensors]
+
+
+@contextmanager
+def _without_gradients(model: nn.Module) -> Iterator[None]:
+    """A recording takes weights as they are, and refuses those that ask for a gradient."""
+    asked = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in asked:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in asked:
+            parameter.requires_grad_(True)
