@@ -140,7 +140,7 @@ class Transformer(nn.Module):
         stack, views, source_places_BS = cache.stack, None, None
         require_growth(stack.texts, texts, "text", least=1)
         if batch.source is not None:
-            growth = self._source_growth(batch.source, cache)
+            growth = self._source_growth(batch.source, cache.source)
             if cache.source is not None:
                 cross = [block.cross for block in self.spec.stack.layers]
                 views = source_views(cross, cache, texts, growth)
@@ -196,15 +196,15 @@ class Transformer(nn.Module):
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return CachedStates(out.states_BTD, places_BT, replace(cache, stack=stack_pass.finish()))
 
-    def _source_growth(self, source: Batch, cache: Cache) -> SourceGrowth:
+    def _source_growth(self, source: Batch, old: SourceKeys | None) -> SourceGrowth:
         assert self.spec.encoder is not None
         require_side_fits(source, self.architecture, self.spec)
         texts = texts_of(source)
-        if cache.source is None:
-            old = empty_cache(self.spec.encoder, texts.n_sequences).texts
+        if old is None:
+            before = empty_cache(self.spec.encoder, texts.n_sequences).texts
         else:
-            old = cache.source.texts
-        return source_growth(self.spec.encoder.masks, old, texts)
+            before = old.texts
+        return source_growth(self.spec.encoder.masks, before, texts)
 
     def _read_source(
         self, source: Batch, old: SourceKeys | None, growth: SourceGrowth, forward: Forward
@@ -215,7 +215,8 @@ class Transformer(nn.Module):
         if old is not None and places_BS.shape[1] == 0:
             return old
         masks, tokens_BS = self.encoder.stack.masks, tokens_at(source, places_BS)
-        kept = old.encoder if old else empty_cache(self.encoder.stack, texts.n_sequences)
+        kept = old.encoder if old else None
+        kept = kept or empty_cache(self.encoder.stack, texts.n_sequences)
         if keeps_source(masks):
             encoder_pass = StackPass(kept, places_BS, texts, device)
             own = replace(forward, cache=encoder_pass)
