@@ -25,6 +25,7 @@ from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer
 from paribus.model.kernels import KernelChoice
+from paribus.model.linear import JoinedWeights
 from paribus.model.lookup import look_up
 from paribus.model.output_head import OutputHead
 from paribus.model.reading import (
@@ -40,6 +41,7 @@ from paribus.model.reading import (
     texts_of,
     tokens_at,
 )
+from paribus.model.rows_pass import RowsPass
 from paribus.model.slots import IntArray, query_layout
 from paribus.model.source_keys import SourceKeys, grow_source, source_seen_by
 from paribus.model.stack import HiddenStates, TransformerStack
@@ -167,6 +169,23 @@ class Transformer(nn.Module):
         stack_pass = StackPass(cache.stack, places_BT, texts, tokens_BT.device)
         forward = Forward(weights=cache.weights)
         return self._read_pass(tokens_BT, places_BT, stack_pass, cache, forward)
+
+    def read_rows(self, tokens_BT: Tensor, rows_pass: RowsPass) -> Tensor:
+        """Read tokens behind texts that share rows, which get their keys: the states, [B, T, D]."""
+        assert self.is_appendable
+        require_length(int(rows_pass.places_BT.max()) + 1, self.spec)
+        forward = Forward(cache=rows_pass, weights=rows_pass.weights)
+        batch = Batch(tokens_BT, rows_pass.queries)
+        require_source(rows_pass.source, self.spec)
+        embedded_BTD, source = self._embed(batch), rows_pass.source
+        out = self.stack(embedded_BTD, batch.layout, self.stack.layers, source, forward)
+        rows_pass.finish()
+        return out.states_BTD
+
+    def read_source(self, source: Batch, weights: JoinedWeights) -> SourceKeys:
+        """What the layers of a decoder attend to of a source."""
+        growth = self._source_growth(source, None)
+        return self._read_source(source, None, growth, Forward(weights=weights))
 
     @cached_property
     def is_appendable(self) -> bool:
