@@ -1,5 +1,7 @@
 """Recorded steps give what a model gives that reads everything again."""
 
+from typing import Any
+
 import pytest
 import torch
 from tiny_model import PRESETS, random_tokens, tiny_architecture
@@ -67,7 +69,7 @@ def test_answers_of_one_shape_share_a_recording_until_a_weight_changes(
 ) -> None:
     recorded = []
 
-    def record_and_note(*arguments: object) -> object:
+    def record_and_note(*arguments: Any) -> Any:
         recorded.append(arguments)
         return original(*arguments)
 

@@ -14,7 +14,7 @@ from paribus.model import Transformer, build
 from paribus.model.cache import MIN_SPARE
 from paribus.objectives.problem_layout import document_positions
 from paribus.spec import MultiHead
-from paribus.spec.price import encoder_cache_bytes, price
+from paribus.spec.price import price
 
 TOKENS = random_tokens(2, 20)
 
@@ -241,7 +241,7 @@ def test_a_cache_has_the_bytes_that_its_price_says(preset: str) -> None:
     cost = price(model.spec, bytes_per_value=8)
     expected = 2 * 7 * cost.kv_bytes_per_token
     if source is not None:
-        own = encoder_cache_bytes(model.spec, 8)
+        own = cost.encoder_kv_bytes_per_source_token
         expected += 2 * 5 * (cost.kv_bytes_per_source_token + own)
     cache = model.read(Batch.of(TOKENS[:, :7], source=source)).cache
     assert cache.n_bytes == expected

@@ -180,6 +180,13 @@ def test_the_cache_holds_keys_and_values_of_each_layer():
     )
 
 
+def test_an_encoder_keeps_keys_of_its_own_where_they_stay_valid():
+    causal = price(_spec(encoder={"n_layers": 5, "mask": "causal"}))
+    assert causal.encoder_kv_bytes_per_source_token == 2 * 5 * 2 * H * E
+    assert price(_spec(encoder={"n_layers": 5})).encoder_kv_bytes_per_source_token == 0
+    assert price(_spec()).encoder_kv_bytes_per_source_token == 0
+
+
 LATENT = {
     "kind": "latent",
     "n_heads": 3,

@@ -30,6 +30,8 @@ class SteadyPass:
     @staticmethod
     def of(cache: StackCache, n_slots: int, longest: int) -> SteadyPass:
         """What a cache holds, in buffers of so many slots."""
+        assert cache.texts.documents_BT is None  # they would have to be counted on, too
+        assert cache.texts.positions_BT is None
         device = cache.layers[0][0].device
         return SteadyPass(
             place_B1=torch.tensor(cache.texts.lengths, device=device)[:, None],

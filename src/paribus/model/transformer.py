@@ -251,7 +251,8 @@ class Transformer(nn.Module):
         if old is not None and places_BS.shape[1] == 0:
             return old
         masks, tokens_BS = self.encoder.stack.masks, tokens_at(source, places_BS)
-        kept = old.encoder if old else empty_cache(self.encoder.stack, texts.n_sequences)
+        kept = old.encoder if old else None
+        kept = kept or empty_cache(self.encoder.stack, texts.n_sequences)
         if keeps_source(masks):
             encoder_pass = StackPass(kept, places_BS, texts, device)
             own = replace(forward, cache=encoder_pass)

@@ -46,6 +46,7 @@ class Price:
     decode: (
         Flops  # one more token after length - 1; positions whose cache is lost are computed again
     )
+    encoder_kv_bytes_per_source_token: int = 0  # of its own keys, where they are kept across turns
 
 
 def price(
@@ -89,6 +90,7 @@ def price(
         training=training_flops(spec, layout, source_length, n_scored or length),
         prefill=forward_flops(spec, layout, source_length) + head_flops(spec, 1),
         decode=decode_flops(spec, layout, source_length) + head_flops(spec, 1),
+        encoder_kv_bytes_per_source_token=encoder_kv_bytes(spec, bytes_per_value),
     )
 
 
@@ -184,7 +186,7 @@ def visible_share(masks: Sequence[Rule], layout: SequenceLayout) -> float:
     )
 
 
-def encoder_cache_bytes(spec: ResolvedArchitecture, bytes_per_value: int = 2) -> int:
+def encoder_kv_bytes(spec: ResolvedArchitecture, bytes_per_value: int = 2) -> int:
     """Bytes of the encoder's own keys and values for each source token, where they are kept across
     turns; 0 elsewhere.
     """
