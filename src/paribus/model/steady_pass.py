@@ -45,7 +45,7 @@ class SteadyPass:
         return self._keys.length
 
     def with_slots(self, n_slots: int) -> SteadyPass:
-        """The same texts in longer buffers."""
+        """These texts in longer buffers."""
         layers = []
         for keys in self.layers:
             layers.append(tuple(_with_slots(tensor, n_slots) for tensor in keys))
