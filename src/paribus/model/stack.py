@@ -19,6 +19,7 @@ from paribus.model.forward import ExpertCompute, Forward
 from paribus.model.kernels import AttentionMask, KernelChoice
 from paribus.model.norm import Norm
 from paribus.model.positions import Positions
+from paribus.model.text_rows import SourceRows
 from paribus.spec import Latent, ResolvedArchitecture, Stack
 
 
@@ -63,7 +64,7 @@ class TransformerStack(nn.Module):
         embedded_BTD: Tensor,
         layout: BatchLayout,
         blocks: nn.ModuleList,
-        source: tuple[Tensor, BatchLayout] | SourceKeys | None,
+        source: tuple[Tensor, BatchLayout] | SourceKeys | SourceRows | None,
         forward: Forward,
     ) -> HiddenStates:
         forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
@@ -76,7 +77,7 @@ class TransformerStack(nn.Module):
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
             cross_source = None
             if source is not None and spec.cross is not None:
-                own = source.layers[number] if isinstance(source, SourceKeys) else source[0]
+                own = source[0] if isinstance(source, tuple) else source.layers[number]
                 cross_source = CrossSource(cross_contexts[spec.cross], own)
             here = forward.in_layer(number)
             hidden, load = block(hidden, contexts[spec.mask], cross_source, here)
@@ -122,12 +123,12 @@ class TransformerStack(nn.Module):
     def _cross_contexts(
         self,
         layout: BatchLayout,
-        source: tuple[Tensor, BatchLayout] | SourceKeys | None,
+        source: tuple[Tensor, BatchLayout] | SourceKeys | SourceRows | None,
         like: Tensor,
     ) -> dict[Rule, AttentionContext]:
         if source is None:
             return {}
-        keys = source.layout if isinstance(source, SourceKeys) else source[1]
+        keys = source[1] if isinstance(source, tuple) else source.layout
         n_heads = self.stack.layers[0].attention.n_heads
         contexts: dict[Rule, AttentionContext] = {}
         for block in self.stack.layers:

@@ -15,12 +15,22 @@ from torch import Tensor
 
 from paribus.batch import BatchLayout
 from paribus.masks import PREFIX_RULES, Rule, leaves
-from paribus.model.cache import Keys, SourceKeys
+from paribus.model.cache import Keys
 from paribus.model.linear import JoinedWeights
 from paribus.model.row_slots import RowSlots
 from paribus.model.slots import CachedTexts, IntArray
 
 MIN_SLOTS = 64  # of a row
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRows:
+    """Keys and values of some rows' sources for the cross-attention of each layer, and how they
+    lie.
+    """
+
+    layers: dict[int, Keys]
+    layout: BatchLayout
 
 
 @dataclass
@@ -134,7 +144,7 @@ class TextRows:
         own = self._texts[rows.start : rows.stop]
         return CachedTexts(tuple(text.length for text in own), tuple(text.prefix for text in own))
 
-    def source(self, rows: range) -> SourceKeys | None:
+    def source(self, rows: range) -> SourceRows | None:
         """The sources of some rows, padded on the right."""
         if not self._sources:
             return None
@@ -147,7 +157,7 @@ class TextRows:
         for layer, keys in self._sources.items():
             layers[layer] = tuple(one[rows.start : rows.stop, :, :longest] for one in keys)
         layout = BatchLayout(n_sequences=len(rows), length=longest, prefix=prefix, real_BT=is_real)
-        return SourceKeys(layers, layout)
+        return SourceRows(layers, layout)
 
     @property
     def _n_row_capacity(self) -> int:

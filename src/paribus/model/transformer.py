@@ -157,7 +157,7 @@ class Transformer(nn.Module):
         self._require_length(int(rows_pass.places_BT.max()) + 1)
         forward = Forward(cache=rows_pass, weights=rows_pass.weights)
         batch = Batch(tokens_BT, rows_pass.queries)
-        self._require_source(rows_pass.source)
+        assert (rows_pass.source is None) == (self.encoder is None)
         embedded_BTD, source = self._embed(batch), rows_pass.source
         out = self.stack(embedded_BTD, batch.layout, self.stack.layers, source, forward)
         rows_pass.finish()
