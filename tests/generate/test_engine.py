@@ -259,7 +259,8 @@ def test_a_fault_of_a_step_ends_what_is_running_and_no_more(
 ) -> None:
     model, layout = model_and_layout("gpt2", CausalLM())
     engine = Engine(model, BUDGET, max_rows=1)
-    handles = [engine.submit(request_of(layout, text, Sampling(n_tokens=5))) for text in TEXTS[:2]]
+    inputs = tuple(range(97, 97 + 20))
+    handles = [engine.submit(context_request(layout, inputs)) for _ in range(2)]
     engine.step()
     with monkeypatch.context() as patch:
         patch.setattr(model, "logits", None)
@@ -267,6 +268,7 @@ def test_a_fault_of_a_step_ends_what_is_running_and_no_more(
     drain(engine)
     assert handles[0].finish_reason == "error"
     assert isinstance(handles[0].error, TypeError)
+    assert handles[1].n_cached_tokens == 16
     assert tokens_of(handles[1]) == answer_alone(model, handles[1].request)
 
 

@@ -89,7 +89,9 @@ def require_invisible(model: Transformer, layout: ItemLayout, seed: int) -> None
             if one.handle is None or one.handle.finish_reason is None:
                 continue
             handle, one.handle = one.handle, None
-            said = tuple(token.token for token in handle.said_tokens)
+            said = tuple(token.token for token in handle)  # raises the fault that ended it
+            assert handle.finish_reason in ("stop", "length")
+            assert said or handle.end_token is not None
             expected = fresh_logprobs(model, layout, handle.request.inputs, said) if said else []
             assert [token.logprob for token in handle.said_tokens] == pytest.approx(
                 expected, abs=1e-4

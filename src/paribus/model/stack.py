@@ -76,7 +76,7 @@ class TransformerStack(nn.Module):
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
             cross_source = None
             if source is not None and spec.cross is not None:
-                own = source.layers[number] if isinstance(source, SourceKeys) else source[0]
+                own = source[0] if isinstance(source, tuple) else source.layers[number]
                 cross_source = CrossSource(cross_contexts[spec.cross], own)
             here = forward.in_layer(number)
             hidden, load = block(hidden, contexts[spec.mask], cross_source, here)
@@ -136,7 +136,7 @@ class TransformerStack(nn.Module):
     ) -> dict[Rule, AttentionContext]:
         if source is None:
             return {}
-        keys = source.layout if isinstance(source, SourceKeys) else source[1]
+        keys = source[1] if isinstance(source, tuple) else source.layout
         n_heads = self.stack.layers[0].attention.n_heads
         contexts: dict[Rule, AttentionContext] = {}
         for block in self.stack.layers:

@@ -92,7 +92,8 @@ class TextRows:
         for slots in self.slots.values():
             slots.take(row, places)
         for layer, keys in enumerate(layers):
-            for buffer, own in zip(self._layers[layer], keys, strict=True):
+            buffers = self.buffers(layer, tuple(own[None] for own in keys))
+            for buffer, own in zip(buffers, keys, strict=True):
                 buffer[row, :, : len(places)] = own
         self._texts[row].length = self._texts[row].n_saved = length
 
