@@ -6,7 +6,10 @@ route but /health asks for one. Ctrl-C and SIGTERM end the server when the answe
 making have ended.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from socket import socket
 from typing import Annotated
 
 import typer
@@ -17,9 +20,54 @@ from paribus.errors import SpecError
 from paribus.runtime import select_device
 from paribus.serve.access import KEY_VARIABLE, access_for, is_loopback, read_keys
 from paribus.serve.app import ServerLimits
+from paribus.serve.served_model import ServedModel
 from paribus.serve.server import EngineLimits, bind, load_models, make_server
+from paribus.workspace import Workspace
 
 MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server listens, and who may ask it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000  # 0: any free one
+    keys: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # other names of the server, as in a URL
+
+
+def serve_runs(
+    *names: str | Path,
+    listening: Listening | None = None,
+    limits: EngineLimits | None = None,
+    max_queue: int = 256,
+    tokenizer: str | Path | None = None,
+    workspace: Workspace | None = None,
+) -> None:
+    """Serve runs or checkpoints until the process is asked to end: see `paribus serve --help`."""
+    listening, limits = listening or Listening(), limits or EngineLimits()
+    workspace = workspace or Workspace()
+    if tokenizer is not None and len(names) > 1:
+        raise SpecError("--tokenizer is for one checkpoint, but several runs are named; name one")
+    access = access_for(listening.host, listening.keys, listening.allowed_hosts)
+    listener = bind(listening.host, listening.port)
+    device = str(select_device(workspace.device))
+    models = load_models(names, workspace.runs, tokenizer, device, limits)
+    for served in models:
+        print_notes(*served.speaker.checkpoint.notes)
+    if not access.keys and not is_loopback(listening.host):
+        print_notes(f"there is no key: everybody who reaches {listening.host} can use the server")
+    console().print(_address_line(models, listening.host, listener), soft_wrap=True)
+    max_open = limits.max_rows * len(models) + max_queue
+    make_server(models, access, ServerLimits(max_open=max_open)).run(sockets=[listener])
+
+
+def _address_line(models: Sequence[ServedModel], host: str, listener: socket) -> str:
+    if ":" in host:
+        host = f"[{host}]"
+    names = ", ".join(served.name for served in models)
+    return f"{names}: http://{host}:{listener.getsockname()[1]}/"
 
 
 def command(
@@ -61,18 +109,12 @@ def command(
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
 ) -> None:
-    if tokenizer is not None and len(run) > 1:
-        raise SpecError("--tokenizer is for one checkpoint, but several runs are named; name one")
-    access = access_for(host, read_keys(key or (), key_file), allow_host or ())
-    listener = bind(host, port)
-    engine_limits = EngineLimits(max_rows=max_rows, cache_bytes=cache * MIB)
-    models = load_models(run, runs, tokenizer, str(select_device(device)), engine_limits)
-    for served in models:
-        print_notes(*served.speaker.checkpoint.notes)
-    if not access.keys and not is_loopback(host):
-        print_notes(f"there is no key: everybody who reaches {host} can use the server")
-    shown_host = f"[{host}]" if ":" in host else host
-    names = ", ".join(served.name for served in models)
-    console().print(f"{names}: http://{shown_host}:{listener.getsockname()[1]}/", soft_wrap=True)
-    server = make_server(models, access, ServerLimits(max_open=max_rows * len(run) + max_queue))
-    server.run(sockets=[listener])
+    keys = read_keys(key or (), key_file)
+    serve_runs(
+        *run,
+        listening=Listening(host, port, keys, tuple(allow_host or ())),
+        limits=EngineLimits(max_rows=max_rows, cache_bytes=cache * MIB),
+        max_queue=max_queue,
+        tokenizer=tokenizer,
+        workspace=Workspace(runs, device=device),
+    )
