@@ -1,23 +1,33 @@
-"""An engine: many requests to one model at once, each answered as if it were alone."""
+"""An engine: many requests to one model at once, each answered as if it were alone.
+
+Requests join and leave between steps. A step says one token of every answer, and reads a chunk of
+the contexts that are new. What was read stays in blocks, for later requests that begin alike.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from paribus.errors import SpecError, UnsupportedError
+from paribus.generate.answer_choice import AnswerChooser
 from paribus.generate.answer_handle import AnswerHandle
-from paribus.generate.answer_stream import AnswerStream, can_cache
-from paribus.generate.choosing import token_logprobs
-from paribus.generate.requests import RowRequests, TokenChooser
+from paribus.generate.answer_rows import AnswerRows
+from paribus.generate.block_keys import weights_digest
+from paribus.generate.block_pool import BlockPool
+from paribus.generate.running_answer import RunningAnswer
 from paribus.generate.sampling import next_logits, require_generation
-from paribus.generate.token_request import SaidToken, TokenRequest
+from paribus.generate.token_request import TokenRequest
 from paribus.model import Transformer
 
 CHUNK = 256  # tokens of contexts that are read in one step, beside those of answers
+MAX_ROWS = 32
+Logits = list[tuple[RunningAnswer, Tensor]]  # of each answer, [1, V]
 
 
 @dataclass(frozen=True)
@@ -38,10 +48,10 @@ class Engine:
     """
 
     def __init__(
-        self, model: Transformer, budget_bytes: int, max_rows: int = 32, chunk: int = CHUNK
+        self, model: Transformer, budget_bytes: int, max_rows: int = MAX_ROWS, chunk: int = CHUNK
     ):
         """At most `max_rows` requests run at a time. Blocks of what was read are kept for later
-        requests within `budget_bytes`. Of contexts, `chunk` tokens are read a step.
+        requests within `budget_bytes`. Of contexts, `chunk` tokens are read in a step.
         """
         for name, value, least in (
             ("budget_bytes", budget_bytes, 0),
@@ -51,8 +61,12 @@ class Engine:
             if value < least:
                 raise SpecError(f"{name} is {value}; use a whole number from {least} up")
         self.model, self.max_rows, self.chunk = model, max_rows, chunk
+        self._weights = weights_digest(model)
+        self._pool = BlockPool(budget_bytes)
+        self._rows = AnswerRows(model, self._pool)
+        self._uncached: list[RunningAnswer] = []  # whose text is read anew for each token
+        self._chooser = AnswerChooser()
         self._waiting: deque[AnswerHandle] = deque()
-        self._rows: list[_Row] = []
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_closed = False
@@ -80,20 +94,27 @@ class Engine:
     def state(self) -> EngineState:
         """What there is to do at this moment."""
         return EngineState(
-            n_waiting=len(self._waiting), n_running=len(self._rows), n_blocks=0, n_bytes=0
+            n_waiting=len(self._waiting),
+            n_running=len(self._running),
+            n_blocks=len(self._pool),
+            n_bytes=self._pool.n_bytes,
         )
 
     @property
     def is_idle(self) -> bool:
         """Is there nothing to do?"""
-        return not self._waiting and not self._rows
+        return not self._waiting and not self._running
 
     @torch.no_grad()
     def step(self) -> None:
         """Go on with every request by at most one token."""
-        self._admit()
-        for row in list(self._rows):
-            self._advance(row)
+        try:
+            self._drop_cancelled()
+            answers = self._next_logits()
+            if answers:
+                self._say(answers)
+        except Exception as fault:  # of the step as a whole: nobody waits for what never comes
+            self._fail_all(fault)
 
     def start(self) -> None:
         """Step in a thread of its own, until `close`."""
@@ -106,7 +127,7 @@ class Engine:
         with self._changed:
             self._is_closed = True
             if not drain:
-                for handle in [*self._waiting, *(row.handle for row in self._rows)]:
+                for handle in [*self._waiting, *(one.handle for one in self._running)]:
                     handle.cancel()
             self._changed.notify_all()
         if self._thread is not None:
@@ -114,6 +135,10 @@ class Engine:
             return
         while not self.is_idle:
             self.step()
+
+    @property
+    def _running(self) -> list[RunningAnswer]:
+        return [*self._rows.answers, *self._uncached]
 
     def _run(self) -> None:
         while True:
@@ -123,80 +148,167 @@ class Engine:
                     return
             self.step()
 
-    def _admit(self) -> None:
-        while self._waiting and len(self._rows) < self.max_rows:
-            handle = self._waiting.popleft()
-            if handle.is_cancelled:
+    def _drop_cancelled(self) -> None:
+        with self._changed:
+            for handle in [one for one in self._waiting if one.is_cancelled]:
+                self._waiting.remove(handle)
                 handle.finish("cancelled")
-                continue
-            handle.mark_begin()
-            self._rows.append(_Row(self.model, handle))
+        for answer in self._running:
+            if answer.handle.is_cancelled:
+                self._end(answer, lambda one: one.handle.finish("cancelled"))
 
-    def _advance(self, row: _Row) -> None:
-        try:
-            if row.handle.is_cancelled:
-                row.handle.finish("cancelled")
+    def _next_logits(self) -> Logits:
+        """Logits of the answers that say a token in this step."""
+        logits = self._read_said()
+        logits += self._read_contexts()
+        for answer in self._uncached:
+            opening_and_said = answer.text[len(answer.handle.request.inputs) :]
+            device = self.model.embedding.weight.device
+            inputs_1T = torch.tensor([answer.handle.request.inputs], device=device)
+            answer_1T = torch.tensor([opening_and_said], dtype=torch.int64, device=device)
+            found = next_logits(self.model, answer.layout, inputs_1T, None, answer_1T)
+            logits.append((answer, found))
+        return logits
+
+    def _read_said(self) -> Logits:
+        """Read what was said in the step before. Rows whose context is not read yet pause."""
+        answers = list(self._rows.answers)
+        n_tokens = []
+        for row, answer in enumerate(answers):
+            is_ready = answer.n_said > 0 and self._rows.n_left(row) == 1
+            n_tokens.append(int(is_ready))
+        if not any(n_tokens):
+            return []
+        logits_BV = self._rows.read(0, n_tokens)
+        found = []
+        for answer, logits_1V, n_own in zip(answers, logits_BV.split(1), n_tokens, strict=True):
+            if n_own:
+                found.append((answer, logits_1V))
+        return found
+
+    def _read_contexts(self) -> Logits:
+        """Read a chunk of the contexts that are new, the first ones first."""
+        n_left, logits = self.chunk, []
+        groups: list[tuple[int, list[int]]] = []  # consecutive rows, and how much is read of each
+        for row in self._rows_to_read():
+            if n_left > 0:
+                groups.append((row, [self._n_part(row, n_left)]))
+                n_left -= groups[-1][1][0]
+        n_rows = len(self._rows.answers)
+        while n_left > 0 and self._admit():
+            if len(self._rows.answers) == n_rows:
+                continue  # what was admitted has no row
+            n_own = self._n_part(n_rows, n_left)
+            if groups and _may_join(groups[-1], n_rows, n_own):
+                groups[-1][1].append(n_own)
             else:
-                row.say()
+                groups.append((n_rows, [n_own]))
+            n_rows, n_left = n_rows + 1, n_left - n_own
+        for first, n_tokens in groups:
+            if not self._read_group(first, n_tokens, logits):
+                break  # rows may have moved; the rest is read in the next step
+        return logits
+
+    def _rows_to_read(self) -> list[int]:
+        """The rows whose context is not read to its end."""
+        rows = []
+        for row, answer in enumerate(self._rows.answers):
+            if answer.n_said == 0 and self._rows.n_left(row):
+                rows.append(row)
+        return rows
+
+    def _n_part(self, row: int, n_most: int) -> int:
+        """How many tokens of a context are read now: as many as are left, but a two-way prefix
+        is read whole.
+        """
+        n_left, answer = self._rows.n_left(row), self._rows.answers[row]
+        n_before = len(answer.text) - n_left
+        return max(min(n_left, n_most), answer.prefix - n_before)
+
+    def _read_group(self, first: int, n_tokens: list[int], logits: Logits) -> bool:
+        """Read parts of some contexts at once; those that are read to their end get logits. False
+        if that failed, which ends them.
+        """
+        answers = self._rows.answers[first : first + len(n_tokens)]
+        try:
+            logits_BV = self._rows.read(first, n_tokens)
         except Exception as fault:  # whatever it is, others go on
-            row.handle.finish("error", fault)
-        if row.handle.finish_reason is not None:
-            self._rows.remove(row)
+            for answer in answers:
+                answer.handle.finish("error", fault)
+                self._rows.leave(answer)
+            return False
+        for place, (answer, logits_1V) in enumerate(zip(answers, logits_BV.split(1), strict=True)):
+            if not self._rows.n_left(first + place):
+                logits.append((answer, logits_1V))
+        return True
 
+    def _admit(self) -> bool:
+        """Begin with the request that waits longest; False if there is none, or no room, or what
+        it begins with is being read by another one in this step.
+        """
+        with self._changed:
+            if not self._waiting or len(self._running) >= self.max_rows:
+                return False
+            handle = self._waiting[0]
+        answer = RunningAnswer(handle, self.model, self._weights)
+        if self._is_being_read(answer):
+            return False
+        with self._changed:
+            self._waiting.popleft()
+        handle.mark_begin()
+        if not answer.is_cacheable:
+            self._uncached.append(answer)
+            return True
+        try:
+            self._rows.join(answer)
+        except Exception as fault:  # whatever it is, others go on
+            handle.finish("error", fault)
+        return True
 
-class _Row:
-    """A request that is being answered alone."""
+    def _is_being_read(self, answer: RunningAnswer) -> bool:
+        """Is the first block that an answer lacks about to be there?"""
+        for name in answer.chain.names:
+            if name not in self._pool:
+                return name in self._names_being_read()
+        return False
 
-    def __init__(self, model: Transformer, handle: AnswerHandle):
-        self.model, self.handle = model, handle
-        request = handle.request
-        self.layout, device = request.layout, model.embedding.weight.device
-        self.inputs_1T = torch.tensor([request.inputs], device=device)
-        self.answer_1T = torch.tensor([request.layout.opening], dtype=torch.int64, device=device)
-        requests = RowRequests([request.sampling], [request.stream])
-        self.chooser = TokenChooser(requests, self.layout, model.spec.n_vocab, device)
-        self.seen_1V = self.chooser.tokens_seen(self.inputs_1T, None)
-        self.tokens: list[int] = []
-        self.stream: AnswerStream | None = None
+    def _names_being_read(self) -> set[bytes]:
+        names: set[bytes] = set()
+        if self._pool.budget_bytes:
+            for row in self._rows_to_read():
+                names.update(self._rows.answers[row].chain.names)
+        return names
 
-    def say(self) -> None:
-        """Say the next token, or finish."""
-        sampling, n_opening = self.handle.request.sampling, len(self.layout.opening)
-        n_read = n_opening + len(self.tokens)
-        n_read += 1 if self.layout.framing == "apart" else self.inputs_1T.shape[1]
-        if n_read > self.layout.window or len(self.tokens) == sampling.n_tokens:
-            self.handle.finish("length")
+    def _say(self, logits: Logits) -> None:
+        """Choose and say a token of each answer."""
+        answers = [answer for answer, _ in logits]
+        chosen = self._chooser.choose(answers, torch.cat([own for _, own in logits]))
+        for answer, said in zip(answers, chosen, strict=True):
+            self._end(answer, lambda one, said=said: one.say(said))
+
+    def _end(self, answer: RunningAnswer, act: Callable[[RunningAnswer], None]) -> None:
+        """Do something to an answer, after which it may be at its end."""
+        try:
+            act(answer)
+        except Exception as fault:  # whatever it is, others go on
+            answer.handle.finish("error", fault)
+        if answer.handle.finish_reason is None:
             return
-        logits_1V = self._logits()
-        token_1 = self.chooser.choose(logits_1V, len(self.tokens), self.seen_1V)
-        if self.seen_1V is not None:
-            self.seen_1V = self.seen_1V.scatter(1, token_1[:, None], True)
-        self.answer_1T = torch.cat([self.answer_1T, token_1[:, None]], 1)
-        token = int(token_1[0])
-        if token in self.layout.end_tokens:
-            self.handle.end_token = token
-            self.handle.finish("stop")
-            return
-        self.tokens.append(token)
-        said = SaidToken(token)
-        if sampling.n_logprobs is not None:
-            found = token_logprobs(logits_1V, token_1, sampling.n_logprobs)
-            likeliest = zip(
-                found.likeliest_BK[0].tolist(), found.logprobs_BK[0].tolist(), strict=True
-            )
-            said = SaidToken(token, float(found.said_B[0]), tuple(likeliest))
-        self.handle.push(said)
-        is_done = self.handle.request.is_done
-        if is_done is not None and is_done(tuple(self.tokens)):
-            self.handle.finish("stop")
-        elif len(self.tokens) == sampling.n_tokens:
-            self.handle.finish("length")
+        if answer.is_cacheable:
+            self._rows.leave(answer)
+        else:
+            self._uncached.remove(answer)
 
-    def _logits(self) -> torch.Tensor:
-        if not can_cache(self.model, self.layout):
-            return next_logits(self.model, self.layout, self.inputs_1T, None, self.answer_1T)
-        if self.stream is None:
-            n_tokens = self.handle.request.sampling.n_tokens
-            self.stream = AnswerStream(self.model, self.layout, self.inputs_1T, None, n_tokens)
-            self.handle.n_read_tokens = self.inputs_1T.shape[1]
-        return self.stream.logits(self.answer_1T[:, len(self.layout.opening) :])
+    def _fail_all(self, fault: Exception) -> None:
+        """End what is running; its rows may be half written, so others follow in new ones."""
+        for answer in self._running:
+            answer.handle.finish("error", fault)
+        self._uncached = []
+        self._rows = AnswerRows(self.model, self._pool)
+
+
+def _may_join(group: tuple[int, list[int]], row: int, n_tokens: int) -> bool:
+    """Is a row the next of a group that is read at once, with less padding than tokens?"""
+    first, others = group
+    together = [*others, n_tokens]
+    return first + len(others) == row and len(together) * max(together) <= 2 * sum(together)

@@ -8,7 +8,9 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
-from paribus.model.cache import Keys, StackPass
+from paribus.batch import BatchLayout
+from paribus.masks import Rule
+from paribus.model.cache import Keys
 from paribus.model.dropout import DropoutKey, dropout
 from paribus.model.kernels import KernelChoice
 from paribus.model.linear import JoinedWeights, Linear, fused_linear
@@ -28,6 +30,14 @@ class Observer(Protocol):
     def see(self, name: str, layer: int, value: Tensor) -> None: ...
 
 
+class CachePass(Protocol):
+    """Keys that were read before, for one forward pass, which adds its own."""
+
+    def key_layout(self, rule: Rule) -> BatchLayout: ...
+
+    def join(self, layer: int, new_keys: Keys) -> Keys: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Forward:
     """How one forward pass is done; `stack` and `layer` say where in the model it is."""
@@ -36,7 +46,7 @@ class Forward:
     kernel: KernelChoice = "auto"
     compute: ExpertCompute = "grouped"
     observer: Observer | None = None
-    cache: StackPass | None = None
+    cache: CachePass | None = None
     weights: JoinedWeights | None = None  # None: each product joins its own
     stack: str = "stack"
     layer: int = 0

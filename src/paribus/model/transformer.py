@@ -18,6 +18,7 @@ from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer
 from paribus.model.kernels import KernelChoice
+from paribus.model.linear import JoinedWeights
 from paribus.model.lookup import look_up
 from paribus.model.output_head import OutputHead
 from paribus.model.reading import (
@@ -30,6 +31,7 @@ from paribus.model.reading import (
 )
 from paribus.model.slots import IntArray
 from paribus.model.stack import HiddenStates, TransformerStack
+from paribus.model.text_rows import RowsPass
 from paribus.spec import Architecture, resolve
 
 
@@ -148,6 +150,22 @@ class Transformer(nn.Module):
         stack_pass = StackPass(cache.stack, places_BT, texts, tokens_BT.device)
         forward = Forward(weights=cache.weights)
         return self._read_pass(tokens_BT, places_BT, stack_pass, cache, forward)
+
+    def read_rows(self, tokens_BT: Tensor, rows_pass: RowsPass) -> Tensor:
+        """Read tokens behind texts that share rows, which get their keys: the states, [B, T, D]."""
+        assert self.is_appendable
+        self._require_length(int(rows_pass.places_BT.max()) + 1)
+        forward = Forward(cache=rows_pass, weights=rows_pass.weights)
+        batch = Batch(tokens_BT, rows_pass.queries)
+        self._require_source(rows_pass.source)
+        embedded_BTD, source = self._embed(batch), rows_pass.source
+        out = self.stack(embedded_BTD, batch.layout, self.stack.layers, source, forward)
+        rows_pass.finish()
+        return out.states_BTD
+
+    def read_source(self, source: Batch, weights: JoinedWeights) -> SourceKeys:
+        """What the layers of a decoder attend to of a source."""
+        return self._source_keys(source, Forward(weights=weights))
 
     @cached_property
     def is_appendable(self) -> bool:

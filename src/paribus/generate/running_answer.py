@@ -1,0 +1,84 @@
+"""A request that an engine works on: its text so far, its blocks, and what it may say."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from paribus.generate.answer_handle import AnswerHandle
+from paribus.generate.answer_stream import can_cache
+from paribus.generate.block_keys import BlockChain, chain_root, has_prefix_rules, source_name
+from paribus.generate.choosing import draw_uniforms
+from paribus.generate.requests import DRAWS_AHEAD, barred_tokens, tokens_read
+from paribus.generate.token_request import SaidToken
+from paribus.model import Transformer
+
+
+class RunningAnswer:
+    """An answer on its way. `text` is what the stack that answers reads: context and answer, or in
+    an encoder-decoder the answer alone, beside its source.
+    """
+
+    def __init__(self, handle: AnswerHandle, model: Transformer, weights: bytes):
+        request = handle.request
+        layout, salt = request.layout, request.salt
+        self.handle, self.layout, self.sampling = handle, layout, request.sampling
+        self.is_cacheable = can_cache(model, layout)
+        self.source, self.source_name, prefix = (), b"", 0
+        if layout.framing == "apart":
+            self.source = request.inputs
+            self.source_name = source_name(weights, salt, self.source)
+            self.text = [layout.vocabulary.decoder_start, *layout.opening]
+        else:
+            self.text = [*request.inputs, *layout.opening]
+            if layout.framing == "together" and has_prefix_rules(model):
+                prefix = len(request.inputs)
+        self.prefix, self.n_context = prefix, len(self.text)
+        self.chain = BlockChain(chain_root(weights, salt, self.text[:prefix], self.source_name))
+        self.chain.extend(self.text)
+        self._prepare_choice(model)
+
+    def _prepare_choice(self, model: Transformer) -> None:
+        n_vocab, device = model.spec.n_vocab, model.embedding.weight.device
+        self.barred_V = barred_tokens(self.layout, n_vocab).to(device)
+        self._draws = np.empty(0)
+        self.seen_V: torch.Tensor | None = None
+        if self.sampling.repetition_penalty != 1:
+            inputs_1T = torch.tensor([self.handle.request.inputs], device=device)
+            self.seen_V = tokens_read(self.layout, inputs_1T, None, n_vocab)[0]
+
+    @property
+    def n_said(self) -> int:
+        return len(self.text) - self.n_context
+
+    def next_draw(self) -> float:
+        """The uniform draw of the place that is said next; only in order."""
+        column = self.n_said % DRAWS_AHEAD
+        if column == 0:
+            n_places = min(DRAWS_AHEAD, self.sampling.n_tokens - self.n_said)
+            stream = self.handle.request.stream
+            self._draws = draw_uniforms([stream], n_places, self.n_said)[0]
+        return float(self._draws[column])
+
+    def say(self, said: SaidToken) -> None:
+        """Say a token, and finish where nothing may follow it."""
+        handle, request = self.handle, self.handle.request
+        if said.token in self.layout.end_tokens:
+            handle.end_token = said.token
+            handle.finish("stop")
+            return
+        self.text.append(said.token)
+        if self.seen_V is not None:
+            self.seen_V[said.token] = True
+        handle.push(said)
+        if request.is_done is not None and request.is_done(tuple(self.text[self.n_context :])):
+            handle.finish("stop")
+        elif self.n_said == self.sampling.n_tokens or self._n_positions > self.layout.window:
+            handle.finish("length")
+
+    @property
+    def _n_positions(self) -> int:
+        """How many positions are read before the next token is said."""
+        if self.layout.framing == "in place":
+            return len(self.text) + 1  # the mask that is to be filled
+        return len(self.text)
