@@ -1,4 +1,4 @@
-"""Runs that are trained once, and a server of them."""
+"""A server of runs that are trained once."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running_server import RunningServer, running_server, train_runs
-
-
-@pytest.fixture(scope="session")
-def served_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_runs(tmp_path_factory.mktemp("served"))
+from running_server import RunningServer, running_server
 
 
 @pytest.fixture(scope="session")

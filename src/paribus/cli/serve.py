@@ -51,16 +51,16 @@ def serve_runs(
     if tokenizer is not None and len(names) > 1:
         raise SpecError("--tokenizer is for one checkpoint, but several runs are named; name one")
     access = access_for(listening.host, listening.keys, listening.allowed_hosts)
-    listener = bind(listening.host, listening.port)
     device = str(select_device(workspace.device))
-    models = load_models(names, workspace.runs, tokenizer, device, limits)
-    for served in models:
-        print_notes(*served.speaker.checkpoint.notes)
-    if not access.keys and not is_loopback(listening.host):
-        print_notes(f"there is no key: everybody who reaches {listening.host} can use the server")
-    console().print(_address_line(models, listening.host, listener), soft_wrap=True)
-    max_open = limits.max_rows * len(models) + max_queue
-    make_server(models, access, ServerLimits(max_open=max_open)).run(sockets=[listener])
+    with bind(listening.host, listening.port) as listener:
+        models = load_models(names, workspace.runs, tokenizer, device, limits)
+        for served in models:
+            print_notes(*served.speaker.checkpoint.notes)
+        if not access.keys and not is_loopback(listening.host):
+            print_notes(f"there is no key: whoever reaches {listening.host} can use the server")
+        console().print(_address_line(models, listening.host, listener), soft_wrap=True)
+        max_open = limits.max_rows * len(models) + max_queue
+        make_server(models, access, ServerLimits(max_open=max_open)).run(sockets=[listener])
 
 
 def _address_line(models: Sequence[ServedModel], host: str, listener: socket) -> str:

@@ -21,7 +21,7 @@ from paribus.serve.http_errors import RequestError
 KEY_VARIABLE = "PARIBUS_KEY"
 MAX_KEY_LETTERS, MAX_KEY_FILE_BYTES = 512, 1 << 20
 LOOPBACK_NAMES = ("localhost",)
-CHALLENGE = {"WWW-Authenticate": 'Basic realm="paribus", charset="UTF-8", Bearer'}
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="paribus", charset="UTF-8"'}  # browsers read one
 
 
 def read_keys(

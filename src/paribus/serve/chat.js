@@ -18,8 +18,8 @@ const count = (number) => number.toLocaleString("en");
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 1) return `${(1000 * seconds).toPrecision(3)} ms`;
-  return `${seconds.toPrecision(3)} s`;
+  if (seconds < 1) return `${(1000 * seconds).toPrecision(3)}\u00a0ms`;
+  return `${seconds.toPrecision(3)}\u00a0s`;
 }
 
 function say(fault) {
@@ -102,6 +102,7 @@ async function send(text) {
   stopping = null;
   setBusy(false);
   showTurns();
+  turn.scrollIntoView({ block: "nearest" });
 }
 
 function setBusy(isBusy) {

@@ -5,7 +5,7 @@ never made into tokens again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from paribus.corpus.conversations import ASSISTANT, Turn
@@ -64,7 +64,7 @@ class Conversation:
         if self.system is not None:
             self.turns, self._contents = [Turn(SYSTEM, self.system)], [None]
 
-    def say(self, text: str, sampling: Sampling) -> Iterator[str]:
+    def say(self, text: str, sampling: Sampling) -> Generator[str, None, None]:
         """Say something; the answer comes in pieces. What is left of the iterator is not said."""
         begin = time.monotonic()
         if not text.strip():
@@ -75,7 +75,7 @@ class Conversation:
         except SpecError:
             self._remove_last()
             raise
-        layout, context = self.speaker.chat_layout, self._context()
+        layout, context = self.speaker.chat_layout, self.context_tokens()
         answer = submit_context(
             self.engine, layout, self.speaker.decoder, context, Question(sampling)
         )
@@ -90,6 +90,12 @@ class Conversation:
         finally:
             answer.close()
             self._keep_answer(answer, begin, n_dropped)
+
+    def context_tokens(self) -> list[int]:
+        """All that was said, in tokens, up to where the model speaks."""
+        if self.speaker.can_chat:
+            return self.speaker.chat_tokens(self.turns, self._contents)
+        return _plain_tokens(self.speaker, self.turns, self._contents)
 
     def _keep_answer(self, answer: SpokenAnswer, begin: float, n_dropped: int) -> None:
         content = None
@@ -116,7 +122,7 @@ class Conversation:
     def _make_room(self, n_tokens: int) -> int:
         """Drop the oldest turns until all others and an answer fit; how many were dropped."""
         layout, n_dropped = self.speaker.chat_layout, 0
-        while not context_fits(layout, self._context(), n_tokens):
+        while not context_fits(layout, self.context_tokens(), n_tokens):
             n_oldest = _n_oldest_turns(self.turns)
             if n_oldest == 0:
                 raise SpecError(
@@ -128,11 +134,6 @@ class Conversation:
             del self._contents[first : first + n_oldest]
             n_dropped += n_oldest
         return n_dropped
-
-    def _context(self) -> list[int]:
-        if self.speaker.can_chat:
-            return self.speaker.chat_tokens(self.turns, self._contents)
-        return _plain_tokens(self.speaker, self.turns, self._contents)
 
     def _add(self, role: str, content: str, ids: Ids | None) -> None:
         self.turns.append(Turn(role, content))

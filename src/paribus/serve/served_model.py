@@ -167,6 +167,8 @@ class ServedModel:
         n_tokens = room if max_tokens is None else max_tokens
         if laid.n_truncated or n_tokens > room:
             n_asked = 1 if max_tokens is None else max_tokens
+            if not laid.n_truncated:
+                param = "max_tokens"
             raise self._too_long(len(laid.inputs) + laid.n_truncated, layout.window, param, n_asked)
         return Context(tokens, layout, n_tokens)
 
@@ -178,8 +180,8 @@ class ServedModel:
             answer = f" and an answer of {n_answer:,}"
         return RequestError(
             400,
-            f"{param} has {n_prompt:,} tokens{answer}, and the window of {self.name!r} has"
-            f" {window:,}; send less",
+            f"{param}: a prompt of {n_prompt:,} tokens{answer} is asked for, but the window of"
+            f" {self.name!r} has {window:,}; send less",
             "context_length_exceeded",
             param,
         )
