@@ -13,6 +13,7 @@ from typing import Any
 from conversation_run import conversation_table
 
 import paribus as pb
+from paribus.cli.serve import represent_texts
 from paribus.serve.access import access_for
 from paribus.serve.app import ServerLimits
 from paribus.serve.served_model import ServedModel
@@ -20,6 +21,7 @@ from paribus.serve.server import EngineLimits, bind, load_models, make_server
 from paribus.workspace import Workspace
 
 LENGTH = 64
+ENGINE = EngineLimits(max_rows=4, cache_bytes=1 << 22)
 FILLER: dict[str, Any] = {
     "architecture": {"preset": "bert", "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}},
     "corpus": {"sources": [{"kind": "copy", "form": "text", "n_documents": 300}]},
@@ -69,7 +71,7 @@ def running_server(
     keys: Sequence[str] = (),
     limits: ServerLimits | None = None,
 ) -> Iterator[RunningServer]:
-    models = load_models(names, runs, limits=EngineLimits(max_rows=4, cache_bytes=1 << 22))
+    models = load_models(names, runs, limits=ENGINE, representer=represent_texts)
     listener = bind("127.0.0.1", 0)
     server = make_server(models, access_for("127.0.0.1", keys), limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

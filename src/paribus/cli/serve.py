@@ -17,11 +17,14 @@ import typer
 from paribus.cli.terminal.console import console, print_notes
 from paribus.cli.terminal.folders import RUN_HELP, RUNS, DeviceOption, RunsOption, TokenizerOption
 from paribus.errors import SpecError
+from paribus.evaluate.likelihood import AskedModel
+from paribus.evaluate.represent import n_truncated_tokens, represent
 from paribus.runtime import select_device
 from paribus.serve.access import KEY_VARIABLE, access_for, is_loopback, read_keys
 from paribus.serve.app import ServerLimits
-from paribus.serve.served_model import ServedModel
+from paribus.serve.served_model import Representations, ServedModel
 from paribus.serve.server import EngineLimits, bind, load_models, make_server
+from paribus.serve.speaker import Speaker
 from paribus.workspace import Workspace
 
 MIB = 1 << 20
@@ -53,7 +56,7 @@ def serve_runs(
     access = access_for(listening.host, listening.keys, listening.allowed_hosts)
     device = str(select_device(workspace.device))
     with bind(listening.host, listening.port) as listener:
-        models = load_models(names, workspace.runs, tokenizer, device, limits)
+        models = load_models(names, workspace.runs, tokenizer, device, limits, represent_texts)
         for served in models:
             print_notes(*served.speaker.checkpoint.notes)
         if not access.keys and not is_loopback(listening.host):
@@ -61,6 +64,15 @@ def serve_runs(
         console().print(_address_line(models, listening.host, listener), soft_wrap=True)
         max_open = limits.max_rows * len(models) + max_queue
         make_server(models, access, ServerLimits(max_open=max_open)).run(sockets=[listener])
+
+
+def represent_texts(speaker: Speaker, texts: Sequence[str]) -> Representations:
+    """A vector for each text, as `evaluate` reads it: the mean of the states of its tokens."""
+    checkpoint = speaker.checkpoint
+    asked = AskedModel(
+        speaker.model, checkpoint.objective(), checkpoint.tokenizer, checkpoint.vocabulary
+    )
+    return Representations(represent(asked, texts), n_truncated_tokens(asked, texts))
 
 
 def _address_line(models: Sequence[ServedModel], host: str, listener: socket) -> str:

@@ -106,13 +106,15 @@ def _add_reading_routes(app: FastAPI, models: dict[str, ServedModel]) -> None:
             message = f"input has {len(texts):,} texts; give 1 to {MAX_PROMPTS:,}"
             raise RequestError(400, message, "invalid_value", "input")
         served = find_model(models, body.model)
-        vectors, n_tokens = await run_in_threadpool(served.representations, texts)
+        found = await run_in_threadpool(served.representations, texts)
         data = []
-        for number, vector in enumerate(vectors):
+        for number, vector in enumerate(found.vectors):
             value: Any = vector.tolist()
             if body.encoding_format == "base64":
                 value = base64.b64encode(vector.astype("<f4").tobytes()).decode()
             data.append({"object": "embedding", "index": number, "embedding": value})
+        tokenizer = served.speaker.checkpoint.tokenizer
+        n_tokens = sum(len(tokenizer.encode(text)) for text in texts)
         usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
         return {"object": "list", "data": data, "model": served.name, "usage": usage}
 

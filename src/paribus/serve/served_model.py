@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.corpus.conversations import ASSISTANT, Turn
-from paribus.evaluate.likelihood import AskedModel
-from paribus.evaluate.represent import represent, text_layout
 from paribus.generate.engine import Engine
 from paribus.generate.masked_text import MaskCandidate, text_candidates
 from paribus.objectives.framing import ItemLayout, lay_context
 from paribus.serve.http_errors import RequestError
-from paribus.serve.speaker import Speaker, answer_room, known_objective
+from paribus.serve.speaker import Speaker, answer_room
 from paribus.serve.turn_memory import TurnMemory
 from paribus.spec.price import cache_across_turns, count_parameters
 
@@ -33,11 +31,23 @@ class Context:
 
 
 @dataclass(frozen=True, eq=False)
+class Representations:
+    """A vector for each text, [texts, D], and how many of its tokens did not fit."""
+
+    vectors: NDArray[np.float32]
+    n_truncated: Sequence[int]
+
+
+Representer = Callable[[Speaker, Sequence[str]], Representations]
+
+
+@dataclass(frozen=True, eq=False)
 class ServedModel:
     """A model behind a server. Its engine is stepped by a thread of its own."""
 
     speaker: Speaker
     engine: Engine
+    representer: Representer | None = None  # who makes vectors of texts
     memory: TurnMemory = field(default_factory=TurnMemory)
     created: int = field(default_factory=lambda: int(time.time()))
     _lock: Lock = field(default_factory=Lock)  # of what is computed outside of the engine
@@ -99,33 +109,21 @@ class ServedModel:
         tokens = self.speaker.chat_tokens(turns, self.memory.recall(turns, salt))
         return self._fitting(tokens, self.speaker.chat_layout, max_tokens, "messages")
 
-    def representations(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], int]:
-        """A vector for each text, and how many tokens were read."""
-        checkpoint = self.speaker.checkpoint
-        objective = known_objective(checkpoint)
-        if objective is None:
-            raise RequestError(
-                400,
-                f"nobody knows what {self.name!r} was trained to predict, so how it reads a text is"
-                " not known; import it again with --objective KIND",
-                "unsupported_model",
-                "model",
-            )
-        asked = AskedModel(
-            self.speaker.model, objective, checkpoint.tokenizer, checkpoint.vocabulary
-        )
-        room, n_tokens = text_layout(asked).room, 0
+    def representations(self, texts: Sequence[str]) -> Representations:
+        """A vector for each text; RequestError where one does not fit."""
+        if self.representer is None:
+            raise RequestError(404, "this server gives no embeddings; use another one")
+        tokenizer = self.speaker.checkpoint.tokenizer
         for place, text in enumerate(texts):
-            n_own = len(checkpoint.tokenizer.encode(text))
-            if not n_own:
-                raise RequestError(
-                    400, f"input.{place} is empty; give a text", "invalid_value", "input"
-                )
-            if n_own > room:
-                raise self._too_long(n_own, room, "input")
-            n_tokens += n_own
+            if not tokenizer.encode(text):
+                message = f"input.{place} is empty; give a text"
+                raise RequestError(400, message, "invalid_value", "input")
         with self._lock:
-            return represent(asked, texts), n_tokens
+            vectors = self.representer(self.speaker, texts)
+        if max(vectors.n_truncated):
+            n_tokens = max(len(tokenizer.encode(text)) for text in texts)
+            raise self._too_long(n_tokens, self.speaker.window, "input")
+        return vectors
 
     def mask_candidates(
         self, text: str, n_candidates: int

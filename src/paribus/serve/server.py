@@ -14,7 +14,7 @@ from paribus.generate.engine import Engine
 from paribus.record import RUNS
 from paribus.serve.access import Access
 from paribus.serve.app import ServerLimits, make_app
-from paribus.serve.served_model import ServedModel
+from paribus.serve.served_model import Representer, ServedModel
 from paribus.serve.speaker import Speaker, load_speaker
 
 DEFAULT_CACHE_BYTES = 1 << 30
@@ -34,6 +34,7 @@ def load_models(
     tokenizer: str | Path | None = None,
     device: str = "cpu",
     limits: EngineLimits | None = None,
+    representer: Representer | None = None,
 ) -> list[ServedModel]:
     """Runs or checkpoints with an engine each; SpecError for two of one name."""
     if not run_names:
@@ -50,7 +51,7 @@ def load_models(
     models = []
     for speaker in speakers.values():
         engine = Engine(speaker.model, limits.cache_bytes, limits.max_rows)
-        models.append(ServedModel(speaker, engine))
+        models.append(ServedModel(speaker, engine, representer))
     return models
 
 
