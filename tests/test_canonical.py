@@ -23,6 +23,7 @@ OTHER_HASHES = {
     "corpus/tasks/items.py",
     "corpus/tasks/splits.py",
     "evaluate/items.py",
+    "generate/block_keys.py",
     "record/checksums.py",
     "record/disk.py",
     "record/environment.py",

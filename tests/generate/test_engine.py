@@ -1,22 +1,33 @@
 """Requests that an engine answers together are answered as each is alone."""
 
+import threading
+
 import pytest
 import torch
-from byte_models import VOCABULARY, byte_model
+from engine_requests import (
+    BUDGET,
+    TEXTS,
+    answer_alone,
+    context_request,
+    drain,
+    last_handle,
+    model_and_layout,
+    request_of,
+    tokens_of,
+)
 
 from paribus.errors import SpecError, UnsupportedError
-from paribus.generate.answer_handle import AnswerHandle
-from paribus.generate.choosing import RowStream
-from paribus.generate.engine import Engine
-from paribus.generate.sampling import continuation
-from paribus.generate.settings import Sampling
-from paribus.generate.token_request import TokenRequest
-from paribus.model import Transformer
-from paribus.objectives.framing import Ids, ItemLayout, generation_layout, lay_context
-from paribus.spec.objectives import CausalLM, Objective, PrefixLM, Seq2Seq, SpanCorruption
+from paribus.generate import Engine, Sampling, TokenRequest, continuation
+from paribus.objectives.framing import Ids
+from paribus.spec.objectives import (
+    CausalLM,
+    LastToken,
+    Objective,
+    PrefixLM,
+    Seq2Seq,
+    SpanCorruption,
+)
 
-TEXTS = ["the other day", "a", "where were we, and who was there", "once upon a time", "oh"]
-BUDGET = 2**20
 CASES: list[tuple[str, Objective]] = [
     ("gpt2", CausalLM()),
     ("unilm", PrefixLM()),
@@ -26,41 +37,6 @@ CASES: list[tuple[str, Objective]] = [
     ("mixtral", CausalLM()),
     ("deepseek-v3", CausalLM()),
 ]
-
-
-def model_and_layout(
-    preset: str, objective: Objective, window: int = 83
-) -> tuple[Transformer, ItemLayout]:
-    model = byte_model(preset).double()
-    return model, generation_layout(objective, model.spec, VOCABULARY, window)
-
-
-def request_of(
-    layout: ItemLayout, text: str, sampling: Sampling, row: int = 0, salt: bytes = b""
-) -> TokenRequest:
-    inputs = lay_context(layout, list(text.encode()), sampling.n_tokens).inputs
-    stream = RowStream(sampling.seed, row)
-    return TokenRequest(inputs=inputs, layout=layout, sampling=sampling, stream=stream, salt=salt)
-
-
-def answer_alone(model: Transformer, request: TokenRequest) -> Ids:
-    """What the model says when it makes one text, without an engine; it is the first row."""
-    inputs = torch.tensor([request.inputs])
-    said = continuation(model, request.layout, inputs, request.sampling)
-    tokens = said.tokens_BT[0, : said.lengths_B[0]].tolist()
-    return tuple(token for token in tokens if token not in request.layout.end_tokens)
-
-
-def tokens_of(handle: AnswerHandle) -> Ids:
-    return tuple(one.token for one in handle.said_tokens)
-
-
-def drain(engine: Engine) -> None:
-    for _ in range(1000):
-        if engine.is_idle:
-            return
-        engine.step()
-    raise AssertionError("the engine goes on and on")
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.3])
@@ -172,3 +148,93 @@ def test_an_engine_that_could_do_nothing_is_refused() -> None:
     model, _ = model_and_layout("gpt2", CausalLM())
     with pytest.raises(SpecError, match="max_rows is 0; use a whole number from 1 up"):
         Engine(model, BUDGET, max_rows=0)
+
+
+def test_a_long_context_does_not_stop_an_answer() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    engine = Engine(model, BUDGET, chunk=10)
+    quick = engine.submit(context_request(layout, (97,), 12))
+    engine.step()
+    slow = engine.submit(context_request(layout, tuple(range(97, 97 + 55))))
+    for n_said in range(2, 7):
+        engine.step()
+        assert len(quick.said_tokens) == n_said
+        assert not slow.said_tokens
+    engine.step()
+    assert len(slow.said_tokens) == 1
+    drain(engine)
+    assert tokens_of(slow) == answer_alone(model, slow.request)
+
+
+def test_settings_of_one_answer_do_not_change_another() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    samplings = [
+        Sampling(n_tokens=9, repetition_penalty=1.7),
+        Sampling(n_tokens=9, temperature=0.9, top_k=5, seed=3),
+        Sampling(n_tokens=9, temperature=1.5, top_p=0.7, seed=4, n_logprobs=2),
+        Sampling(n_tokens=9, temperature=1.5, min_p=0.2, seed=5),
+        Sampling(n_tokens=9, n_logprobs=0),
+    ]
+    engine = Engine(model, BUDGET)
+    handles = []
+    for text, sampling in zip(TEXTS, samplings, strict=True):
+        handles.append(engine.submit(request_of(layout, text, sampling)))
+    drain(engine)
+    for handle in handles:
+        assert tokens_of(handle) == answer_alone(model, handle.request)
+    expected = continuation(model, layout, torch.tensor([handles[2].request.inputs]), samplings[2])
+    assert expected.logprobs_BT is not None
+    assert expected.likeliest_BTK is not None
+    for place, said in enumerate(handles[2].said_tokens):
+        assert said.logprob == pytest.approx(float(expected.logprobs_BT[0, place]))
+        likeliest = expected.likeliest_BTK[0, place].tolist()
+        assert [token for token, _ in said.likeliest] == likeliest
+    assert handles[4].said_tokens[0].logprob is not None
+    assert handles[0].said_tokens[0].logprob is None
+
+
+def test_an_answer_ends_where_its_window_is_full() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM(), window=18)
+    engine = Engine(model, BUDGET)
+    handle = last_handle(engine, context_request(layout, tuple(range(97, 97 + 15)), 9))
+    assert len(handle.said_tokens) == 4
+    assert handle.finish_reason == "length"
+    assert tokens_of(handle) == answer_alone(model, handle.request)
+
+
+def test_what_is_filled_in_place_is_answered_without_a_cache() -> None:
+    model, layout = model_and_layout("gpt2", LastToken())
+    assert layout.framing == "in place"
+    engine = Engine(model, BUDGET)
+    handles = [engine.submit(request_of(layout, text, Sampling(n_tokens=4))) for text in TEXTS[:2]]
+    drain(engine)
+    for handle in handles:
+        assert tokens_of(handle) == answer_alone(model, handle.request)
+
+
+def test_many_threads_submit_and_listen() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    engine = Engine(model, BUDGET, max_rows=4)
+    engine.start()
+    answers: dict[int, Ids] = {}
+
+    def ask(number: int) -> None:
+        request = request_of(layout, TEXTS[number % 5], Sampling(n_tokens=6))
+        answers[number] = tuple(one.token for one in engine.submit(request))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    engine.close()
+    for number in range(12):
+        request = request_of(layout, TEXTS[number % 5], Sampling(n_tokens=6))
+        assert answers[number] == answer_alone(model, request)
+    assert engine.is_idle
+
+
+def test_a_window_past_the_model_is_refused() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM(), window=84)
+    with pytest.raises(SpecError, match="a request has a window of 84, past max_length 83; use"):
+        Engine(model, BUDGET).submit(request_of(layout, "a", Sampling()))

@@ -8,6 +8,7 @@ from tiny_model import random_tokens, tiny_architecture
 from paribus.batch import Batch
 from paribus.model import Transformer, build
 from paribus.model.linear import JoinedWeights
+from paribus.model.rows_pass import RowsPass
 from paribus.model.text_rows import TextRows
 
 MASKS = [
@@ -42,7 +43,7 @@ def require_equal_to_alone(model: Transformer, seed: int) -> None:
                 own = {n: tuple(one[0] for one in each) for n, each in keys.layers.items()}
                 rows.set_source(row, own)
             states = model.read_rows(
-                torch.tensor([tokens]), rows.append(range(row, row + 1), [len(tokens)])
+                torch.tensor([tokens]), RowsPass(rows, range(row, row + 1), [len(tokens)])
             )
             texts.append((tokens, prefix, source))
             torch.testing.assert_close(states[0, -1], fresh_state(model, *texts[row]))
@@ -52,7 +53,7 @@ def require_equal_to_alone(model: Transformer, seed: int) -> None:
             if rng.random() < 0.5:
                 n_new = [1] * len(n_new)
             tokens_BT = random_tokens(len(n_new), max(n_new), 7 * seed + step)
-            states = model.read_rows(tokens_BT, rows.append(range(first, len(texts)), n_new))
+            states = model.read_rows(tokens_BT, RowsPass(rows, range(first, len(texts)), n_new))
             for row, (own, n_own) in enumerate(zip(tokens_BT.tolist(), n_new, strict=True)):
                 texts[first + row][0].extend(own[:n_own])
                 rows.mark_saved(first + row, rows.length(first + row))
@@ -80,7 +81,7 @@ def test_slots_that_nobody_sees_are_used_again() -> None:
     rows = TextRows(model.spec.stack.masks, torch.device("cpu"), min_slots=3)
     rows.join()
     for place in range(23):
-        model.read_rows(torch.tensor([[place]]), rows.append(range(1), [1]))
+        model.read_rows(torch.tensor([[place]]), RowsPass(rows, range(1), [1]))
         rows.mark_saved(0, place + 1)
     capacities = [rows.slots[rule].capacity for rule in model.spec.stack.masks[:2]]
     assert capacities == [24, 3]
@@ -92,11 +93,11 @@ def test_what_is_not_saved_stays_though_nobody_sees_it() -> None:
     rows = TextRows(model.spec.stack.masks, torch.device("cpu"), min_slots=3)
     rows.join()
     for place in range(7):
-        model.read_rows(torch.tensor([[place]]), rows.append(range(1), [1]))
+        model.read_rows(torch.tensor([[place]]), RowsPass(rows, range(1), [1]))
     keys = rows.keys(0, 0, 7)
     rows.leave(0)
     rows.join()
     rows.fill(0, np.arange(4, 7), 7, [tuple(one[:, 4:7] for one in layer) for layer in keys])
-    states = model.read_rows(torch.tensor([[7]]), rows.append(range(1), [1]))
+    states = model.read_rows(torch.tensor([[7]]), RowsPass(rows, range(1), [1]))
     expected = fresh_state(model, list(range(8)), 0, None)
     torch.testing.assert_close(states[0, 0], expected)

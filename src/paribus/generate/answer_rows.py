@@ -15,6 +15,7 @@ from paribus.generate.running_answer import RunningAnswer
 from paribus.masks import needed_later
 from paribus.model import Transformer
 from paribus.model.cache import Keys
+from paribus.model.rows_pass import RowsPass
 from paribus.model.text_rows import TextRows
 
 
@@ -66,7 +67,7 @@ class AnswerRows:
             start = self._rows.length(row)
             own = self.answers[row].text[start : start + n_own]
             tokens_BT[place, :n_own] = torch.tensor(own, dtype=torch.int64)
-        rows_pass = self._rows.append(rows, n_tokens)
+        rows_pass = RowsPass(self._rows, rows, n_tokens)
         states_BTD = self.model.read_rows(tokens_BT.to(self._device), rows_pass)
         for row in rows:
             self._save(row)
@@ -92,20 +93,17 @@ class AnswerRows:
             assert block is not None
             blocks.append(block)
         self.pool.touch(names[number] for number in reversed(used))
-        places = (BLOCK * np.array(used)[:, None] + np.arange(BLOCK)).ravel()
+        places = (BLOCK * np.array(used, np.int64)[:, None] + np.arange(BLOCK)).ravel()
         self._rows.fill(row, places, BLOCK * n_blocks, _join_blocks(blocks))
         return BLOCK * n_blocks
 
     def _known_blocks(self, answer: RunningAnswer) -> tuple[int, list[int]]:
         """After how many blocks reading may begin, and those of them that a later token sees. All
-        of these are there. The last token is always read, and a two-way prefix whole or not at
-        all.
+        of these are there. The last token is always read.
         """
         names = answer.chain.names
         is_there = [name in self.pool for name in names]
         for n_blocks in range((answer.n_context - 1) // BLOCK, 0, -1):
-            if BLOCK * n_blocks < answer.prefix:
-                break
             if not is_there[n_blocks - 1]:
                 continue
             used = self._needed_blocks(n_blocks, answer.prefix)
@@ -115,6 +113,8 @@ class AnswerRows:
 
     def _needed_blocks(self, n_blocks: int, prefix: int) -> list[int]:
         places, n_tokens = np.arange(BLOCK * n_blocks), BLOCK * n_blocks
+        if n_tokens < prefix:  # the rest of a two-way prefix may see all of it
+            return list(range(n_blocks))
         is_needed = np.zeros(n_tokens, bool)
         for rule in self._rows.slots:
             is_needed |= needed_later(rule, places, n_tokens, prefix).any(0)
@@ -154,7 +154,9 @@ class AnswerRows:
 
 def _join_blocks(blocks: Sequence[KeysByLayer]) -> list[Keys]:
     """The keys of several blocks, layer by layer."""
-    layers = []
+    layers: list[Keys] = []
+    if not blocks:
+        return layers
     for layer in sorted(blocks[0]):
         parts = [block[layer] for block in blocks]
         layers.append(tuple(torch.cat(each, 1) for each in zip(*parts, strict=True)))

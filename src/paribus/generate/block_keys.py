@@ -20,7 +20,7 @@ def weights_digest(model: Transformer) -> bytes:
     for name, tensor in model.state_dict().items():
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
         flat = tensor.detach().cpu().contiguous().flatten()
-        digest.update(flat.view(torch.uint8).numpy().tobytes())
+        digest.update(flat.view(torch.uint8).numpy())
     return digest.digest()
 
 

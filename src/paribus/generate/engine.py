@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from paribus.errors import SpecError, UnsupportedError
 from paribus.generate.answer_choice import AnswerChooser
@@ -20,6 +19,7 @@ from paribus.generate.answer_handle import AnswerHandle
 from paribus.generate.answer_rows import AnswerRows
 from paribus.generate.block_keys import weights_digest
 from paribus.generate.block_pool import BlockPool
+from paribus.generate.row_reading import Logits, read_contexts, read_said, rows_to_read
 from paribus.generate.running_answer import RunningAnswer
 from paribus.generate.sampling import next_logits, require_generation
 from paribus.generate.token_request import TokenRequest
@@ -27,7 +27,6 @@ from paribus.model import Transformer
 
 CHUNK = 256  # tokens of contexts that are read in one step, beside those of answers
 MAX_ROWS = 32
-Logits = list[tuple[RunningAnswer, Tensor]]  # of each answer, [1, V]
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,12 @@ class Engine:
         n_vocab = self.model.spec.n_vocab
         if int(inputs_1T.min()) < 0 or int(inputs_1T.max()) >= n_vocab:
             raise SpecError(f"a request has a token outside of 0 to {n_vocab - 1}; leave it out")
+        window, max_length = request.layout.window, self.model.spec.max_length
+        if window > max_length:
+            raise SpecError(
+                f"a request has a window of {window}, past max_length {max_length}; use a layout of"
+                " this model"
+            )
         require_generation(
             self.model, request.layout, inputs_1T, request.sampling.n_tokens, lengths=None
         )
@@ -159,8 +164,8 @@ class Engine:
 
     def _next_logits(self) -> Logits:
         """Logits of the answers that say a token in this step."""
-        logits = self._read_said()
-        logits += self._read_contexts()
+        logits = read_said(self._rows)
+        logits += read_contexts(self._rows, self.chunk, self._admit)
         for answer in self._uncached:
             opening_and_said = answer.text[len(answer.handle.request.inputs) :]
             device = self.model.embedding.weight.device
@@ -169,78 +174,6 @@ class Engine:
             found = next_logits(self.model, answer.layout, inputs_1T, None, answer_1T)
             logits.append((answer, found))
         return logits
-
-    def _read_said(self) -> Logits:
-        """Read what was said in the step before. Rows whose context is not read yet pause."""
-        answers = list(self._rows.answers)
-        n_tokens = []
-        for row, answer in enumerate(answers):
-            is_ready = answer.n_said > 0 and self._rows.n_left(row) == 1
-            n_tokens.append(int(is_ready))
-        if not any(n_tokens):
-            return []
-        logits_BV = self._rows.read(0, n_tokens)
-        found = []
-        for answer, logits_1V, n_own in zip(answers, logits_BV.split(1), n_tokens, strict=True):
-            if n_own:
-                found.append((answer, logits_1V))
-        return found
-
-    def _read_contexts(self) -> Logits:
-        """Read a chunk of the contexts that are new, the first ones first."""
-        n_left, logits = self.chunk, []
-        groups: list[tuple[int, list[int]]] = []  # consecutive rows, and how much is read of each
-        for row in self._rows_to_read():
-            if n_left > 0:
-                groups.append((row, [self._n_part(row, n_left)]))
-                n_left -= groups[-1][1][0]
-        n_rows = len(self._rows.answers)
-        while n_left > 0 and self._admit():
-            if len(self._rows.answers) == n_rows:
-                continue  # what was admitted has no row
-            n_own = self._n_part(n_rows, n_left)
-            if groups and _may_join(groups[-1], n_rows, n_own):
-                groups[-1][1].append(n_own)
-            else:
-                groups.append((n_rows, [n_own]))
-            n_rows, n_left = n_rows + 1, n_left - n_own
-        for first, n_tokens in groups:
-            if not self._read_group(first, n_tokens, logits):
-                break  # rows may have moved; the rest is read in the next step
-        return logits
-
-    def _rows_to_read(self) -> list[int]:
-        """The rows whose context is not read to its end."""
-        rows = []
-        for row, answer in enumerate(self._rows.answers):
-            if answer.n_said == 0 and self._rows.n_left(row):
-                rows.append(row)
-        return rows
-
-    def _n_part(self, row: int, n_most: int) -> int:
-        """How many tokens of a context are read now: as many as are left, but a two-way prefix
-        is read whole.
-        """
-        n_left, answer = self._rows.n_left(row), self._rows.answers[row]
-        n_before = len(answer.text) - n_left
-        return max(min(n_left, n_most), answer.prefix - n_before)
-
-    def _read_group(self, first: int, n_tokens: list[int], logits: Logits) -> bool:
-        """Read parts of some contexts at once; those that are read to their end get logits. False
-        if that failed, which ends them.
-        """
-        answers = self._rows.answers[first : first + len(n_tokens)]
-        try:
-            logits_BV = self._rows.read(first, n_tokens)
-        except Exception as fault:  # whatever it is, others go on
-            for answer in answers:
-                answer.handle.finish("error", fault)
-                self._rows.leave(answer)
-            return False
-        for place, (answer, logits_1V) in enumerate(zip(answers, logits_BV.split(1), strict=True)):
-            if not self._rows.n_left(first + place):
-                logits.append((answer, logits_1V))
-        return True
 
     def _admit(self) -> bool:
         """Begin with the request that waits longest; False if there is none, or no room, or what
@@ -275,7 +208,7 @@ class Engine:
     def _names_being_read(self) -> set[bytes]:
         names: set[bytes] = set()
         if self._pool.budget_bytes:
-            for row in self._rows_to_read():
+            for row in rows_to_read(self._rows):
                 names.update(self._rows.answers[row].chain.names)
         return names
 
@@ -305,10 +238,3 @@ class Engine:
             answer.handle.finish("error", fault)
         self._uncached = []
         self._rows = AnswerRows(self.model, self._pool)
-
-
-def _may_join(group: tuple[int, list[int]], row: int, n_tokens: int) -> bool:
-    """Is a row the next of a group that is read at once, with less padding than tokens?"""
-    first, others = group
-    together = [*others, n_tokens]
-    return first + len(others) == row and len(together) * max(together) <= 2 * sum(together)

@@ -60,17 +60,17 @@ class RunningAnswer:
             self._draws = draw_uniforms([stream], n_places, self.n_said)[0]
         return float(self._draws[column])
 
-    def say(self, said: SaidToken) -> None:
+    def say(self, next_token: SaidToken) -> None:
         """Say a token, and finish where nothing may follow it."""
-        handle, request = self.handle, self.handle.request
-        if said.token in self.layout.end_tokens:
-            handle.end_token = said.token
+        handle, request, token = self.handle, self.handle.request, next_token.token
+        if token in self.layout.end_tokens:
+            handle.end_token = token
             handle.finish("stop")
             return
-        self.text.append(said.token)
+        self.text.append(token)
         if self.seen_V is not None:
-            self.seen_V[said.token] = True
-        handle.push(said)
+            self.seen_V[token] = True
+        handle.push(next_token)
         if request.is_done is not None and request.is_done(tuple(self.text[self.n_context :])):
             handle.finish("stop")
         elif self.n_said == self.sampling.n_tokens or self._n_positions > self.layout.window:

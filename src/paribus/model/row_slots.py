@@ -62,6 +62,8 @@ class RowSlots:
 
     def release(self, row: int, length: int, prefix: int, n_saved: int) -> None:
         """Free the slots of places that no later token sees; those from `n_saved` on stay."""
+        if length < prefix:  # the rest of a two-way prefix may see all of it
+            return
         places = self.places_RS[row, : self.n_used_R[row]]
         is_needed = needed_later(self.rule, places, length, prefix).any(0) | (places >= n_saved)
         slots = np.flatnonzero((places != NO_PLACE) & ~is_needed)

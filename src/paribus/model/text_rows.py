@@ -18,7 +18,7 @@ from paribus.masks import PREFIX_RULES, Rule, leaves
 from paribus.model.cache import Keys, SourceKeys
 from paribus.model.linear import JoinedWeights
 from paribus.model.row_slots import RowSlots
-from paribus.model.slots import NO_PLACE, CachedTexts, IntArray, query_layout
+from paribus.model.slots import CachedTexts, IntArray
 
 MIN_SLOTS = 64  # of a row
 
@@ -53,6 +53,10 @@ class TextRows:
         """How many tokens of a row's text were read."""
         return self._texts[row].length
 
+    def set_length(self, row: int, length: int) -> None:
+        """So many tokens of a row's text are read."""
+        self._texts[row].length = length
+
     def join(self, prefix: int = 0) -> int:
         """A new row behind the others, for a text of which nothing is read yet."""
         if not self._has_prefix:
@@ -83,7 +87,7 @@ class TextRows:
         `length` long. Each of `layers` has tensors [heads, places, width].
         """
         for rule in self.slots:
-            self._make_room(rule, row, len(places))
+            self.make_room(rule, row, len(places))
         for slots in self.slots.values():
             slots.take(row, places)
         for layer, keys in enumerate(layers):
@@ -145,10 +149,6 @@ class TextRows:
         layout = BatchLayout(n_sequences=len(rows), length=longest, prefix=prefix, real_BT=is_real)
         return SourceKeys(layers, layout)
 
-    def append(self, rows: range, n_tokens: Sequence[int]) -> RowsPass:
-        """A pass that reads so many tokens behind the text of each of some rows."""
-        return RowsPass(self, rows, n_tokens)
-
     @property
     def _n_row_capacity(self) -> int:
         return len(next(iter(self.slots.values())).places_RS)
@@ -164,7 +164,7 @@ class TextRows:
         for layer, keys in self._sources.items():
             self._sources[layer] = _grow_buffers(keys, keys, n_rows, keys[0].shape[2])
 
-    def _make_room(self, rule: Rule, row: int, n_places: int) -> None:
+    def make_room(self, rule: Rule, row: int, n_places: int) -> None:
         """Have room for more places of a row: in slots that nobody needs, or else in new ones."""
         slots, text = self.slots[rule], self._texts[row]
         if not slots.n_lacking(row, n_places):
@@ -180,7 +180,7 @@ class TextRows:
                 keys = self._layers[layer]
                 self._layers[layer] = _grow_buffers(keys, keys, len(keys[0]), n_slots)
 
-    def _buffers(self, layer: int, like: Keys) -> Keys:
+    def buffers(self, layer: int, like: Keys) -> Keys:
         """The buffers of a layer, whose widths are those of keys [B, heads, places, width]."""
         if layer not in self._layers:
             slots = self.slots[self.rules[layer]]
@@ -200,106 +200,6 @@ class TextRows:
         for slots in self.slots.values():
             slots.move(source, target)
         self._texts[target] = self._texts[source]
-
-
-class RowsPass:
-    """One forward pass over some rows, which get the keys that are new."""
-
-    def __init__(self, rows: TextRows, chosen: range, n_tokens: Sequence[int]):
-        self._rows, self._chosen, self._n_tokens = rows, chosen, n_tokens
-        old = rows.texts(chosen)
-        n_read = max(n_tokens)
-        self.places_BT = np.array(old.lengths)[:, None] + np.arange(n_read)
-        self.places_BT[np.arange(n_read) >= np.array(n_tokens)[:, None]] = NO_PLACE
-        lengths = [length + n for length, n in zip(old.lengths, n_tokens, strict=True)]
-        self._texts = CachedTexts(tuple(lengths), old.prefixes)
-        self.queries = query_layout(self.places_BT, self._texts, rows.device)
-        self.source, self.weights = rows.source(chosen), rows.weights
-        self._at = _index(np.nonzero(self.places_BT != NO_PLACE), rows.device)
-        self._targets: dict[Rule, tuple[Tensor, Tensor]] = {}
-        self._key_layouts: dict[Rule, BatchLayout] = {}
-        for rule, slots in rows.slots.items():
-            self._targets[rule] = self._take_slots(slots)
-        for rule, slots in rows.slots.items():
-            self._key_layouts[rule] = self._layout(slots)
-
-    def key_layout(self, rule: Rule) -> BatchLayout:
-        """How the keys lie that a layer of this rule attends to."""
-        return self._key_layouts[rule]
-
-    def join(self, layer: int, new_keys: Keys) -> Keys:
-        """The keys of a layer: those of this pass with those of the rows, which get them."""
-        rule, chosen = self._rows.rules[layer], self._chosen
-        buffers = self._rows._buffers(layer, new_keys)
-        target_rows, target_slots = self._targets[rule]
-        rows, columns = self._at
-        for buffer, new in zip(buffers, new_keys, strict=True):
-            if new.shape[2] == 1 and len(target_rows) == len(new):
-                buffer[target_rows, :, target_slots] = new[:, :, 0]
-            else:
-                buffer[target_rows, :, target_slots] = new.transpose(1, 2)[rows, columns]
-        n_used = self._key_layouts[rule].length
-        return tuple(buffer[chosen.start : chosen.stop, :, :n_used] for buffer in buffers)
-
-    def finish(self) -> None:
-        """The rows' texts are longer now."""
-        for row, length in zip(self._chosen, self._texts.lengths, strict=True):
-            self._rows._texts[row].length = length
-
-    def _take_slots(self, slots: RowSlots) -> tuple[Tensor, Tensor]:
-        """Where the new keys of a rule go: rows and slots, by token."""
-        for row, n_new in zip(self._chosen, self._n_tokens, strict=True):
-            self._rows._make_room(slots.rule, row, n_new)
-        target_rows = np.repeat(np.array(self._chosen), self._n_tokens)
-        if self._chosen.start == 0 and max(self._n_tokens) == min(self._n_tokens) == 1:
-            taken = slots.take_one_each(len(self._chosen), self.places_BT[:, 0])
-        else:
-            each = []
-            for row, places, n_new in zip(
-                self._chosen, self.places_BT, self._n_tokens, strict=True
-            ):
-                each.append(slots.take(row, places[:n_new]))
-            taken = np.concatenate(each)
-        first, second = _index((target_rows, taken), self._rows.device)
-        return first, second
-
-    def _layout(self, slots: RowSlots) -> BatchLayout:
-        chosen, device = slice(self._chosen.start, self._chosen.stop), self._rows.device
-        n_used_B = slots.n_used_R[chosen]
-        layout = BatchLayout(
-            n_sequences=len(self._chosen),
-            length=int(n_used_B.max()),
-            prefix=self._texts.prefix(device),
-        )
-        places_BS = slots.places_RS[chosen, : layout.length]
-        if slots.is_plain_R[chosen].all():
-            if int(n_used_B.min()) == layout.length:
-                return self._as_queries(layout)
-            is_real = torch.from_numpy(np.arange(layout.length) < n_used_B[:, None]).to(device)
-            return _with_tensors(layout, None, is_real)
-        places = torch.from_numpy(places_BS).to(device)
-        return _with_tensors(layout, places, places != NO_PLACE)
-
-    def _as_queries(self, keys: BatchLayout) -> BatchLayout:
-        """The layout of the queries, where keys are the same positions."""
-        queries = self.queries
-        if queries.places_BT is None and queries.start == 0 and queries.length == keys.length:
-            return queries
-        return keys
-
-
-def _with_tensors(layout: BatchLayout, places: Tensor | None, is_real: Tensor) -> BatchLayout:
-    return BatchLayout(
-        n_sequences=layout.n_sequences,
-        length=layout.length,
-        prefix=layout.prefix,
-        places_BT=places,
-        real_BT=is_real,
-    )
-
-
-def _index(arrays: Sequence[IntArray], device: torch.device) -> tuple[Tensor, ...]:
-    return tuple(torch.from_numpy(np.asarray(array)).to(device) for array in arrays)
 
 
 def _grow_buffers(old: Keys | None, like: Keys, n_rows: int, n_slots: int) -> Keys:

@@ -29,9 +29,9 @@ from paribus.model.reading import (
     texts_of,
     tokens_at,
 )
+from paribus.model.rows_pass import RowsPass
 from paribus.model.slots import IntArray
 from paribus.model.stack import HiddenStates, TransformerStack
-from paribus.model.text_rows import RowsPass
 from paribus.spec import Architecture, resolve
 
 
