@@ -144,8 +144,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert (
         answer.err
         == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are chat, corpus,"
-        " demo, diff, doctor, evaluate, export, fields, fill-mask, generate, import, plan, price, report,"
-        " rows, run, runs, serve, show, tasks, train, watch\n"
+        " demo, diff, doctor, evaluate, export, fields, fill-mask, generate, import, plan, price,"
+        " report, rows, run, runs, serve, show, tasks, train, watch\n"
     )
 
 
