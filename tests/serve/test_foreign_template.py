@@ -5,34 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tokenizers import AddedToken, decoders, models, pre_tokenizers
-from tokenizers import Tokenizer as Library
+from chat_template import BEGIN, CHATML, END, byte_library
 
 from paribus.corpus import Tokenizer
 from paribus.corpus.conversations import Turn
-from paribus.corpus.tokenizer import BYTE_LETTERS
 from paribus.errors import SpecError
 from paribus.serve.foreign_template import ForeignTemplate
 from paribus.serve.template_process import TemplateProcess
 
-CHATML = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content']"
-    " + '<|im_end|>' + '\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
 TURNS = [Turn("user", " hi <|im_end|> "), Turn("assistant", "yes"), Turn("user", "no")]
-BEGIN, END = 256, 257
-
-
-def byte_library() -> Library:
-    vocabulary = {letter: number for number, letter in enumerate(BYTE_LETTERS)}
-    library = Library(models.BPE(vocabulary, []))
-    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    library.decoder = decoders.ByteLevel()
-    library.add_special_tokens(
-        [AddedToken("<|im_start|>", special=True), AddedToken("<|im_end|>", special=True)]
-    )
-    return library
 
 
 @pytest.fixture(scope="module")

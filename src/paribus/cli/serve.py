@@ -16,6 +16,7 @@ import typer
 
 from paribus.cli.terminal.console import console, print_notes
 from paribus.cli.terminal.folders import RUN_HELP, RUNS, DeviceOption, RunsOption, TokenizerOption
+from paribus.cli.terminal.import_export import PrecisionOption, parse_precision
 from paribus.errors import SpecError
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.represent import n_truncated_tokens, represent
@@ -117,6 +118,7 @@ def command(
     cache: Annotated[
         int, typer.Option(min=0, metavar="MIB", help="Memory for caches of each run, in MiB.")
     ] = 1024,
+    dtype: PrecisionOption = "float32",
     device: DeviceOption = None,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
@@ -125,7 +127,7 @@ def command(
     serve_runs(
         *run,
         listening=Listening(host, port, keys, tuple(allow_host or ())),
-        limits=EngineLimits(max_rows=max_rows, cache_bytes=cache * MIB),
+        limits=EngineLimits(max_rows, cache * MIB, parse_precision(dtype)),
         max_queue=max_queue,
         tokenizer=tokenizer,
         workspace=Workspace(runs, device=device),

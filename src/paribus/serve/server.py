@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 import uvicorn
 
 from paribus.errors import SpecError, UnsupportedError
@@ -22,10 +23,13 @@ DEFAULT_CACHE_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class EngineLimits:
-    """How many answers each model makes at once, and how much it keeps of what was read."""
+    """How many answers each model makes at once, how much it keeps of what was read, and in which
+    precision it computes.
+    """
 
     max_rows: int = 32
     cache_bytes: int = DEFAULT_CACHE_BYTES
+    dtype: torch.dtype | None = None  # in which it computes; None: that of the checkpoint
 
 
 def load_models(
@@ -39,15 +43,15 @@ def load_models(
     """Runs or checkpoints with an engine each; SpecError for two of one name."""
     if not run_names:
         raise SpecError("RUN is missing; name one or more runs")
+    limits = limits or EngineLimits()
     speakers: dict[str, Speaker] = {}
     for run in run_names:
-        speaker = load_speaker(run, runs, tokenizer, device)
+        speaker = load_speaker(run, runs, tokenizer, device, limits.dtype)
         if speaker.name in speakers:
             raise SpecError(
                 f"two models are called {speaker.name!r}; rename a folder, or serve one of them"
             )
         speakers[speaker.name] = speaker
-    limits = limits or EngineLimits()
     models = []
     for speaker in speakers.values():
         engine = Engine(speaker.model, limits.cache_bytes, limits.max_rows)

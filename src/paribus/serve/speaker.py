@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import torch
+
 from paribus.corpus.conversations import ASSISTANT, Turn
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.generate import TextDecoder, can_generate
@@ -102,10 +104,13 @@ def load_speaker(
     runs: str | Path = RUNS,
     tokenizer: str | Path | None = None,
     device: str = "cpu",
+    dtype: torch.dtype | None = None,
 ) -> Speaker:
-    """A run or a checkpoint that can be talked to, under the name of its folder."""
+    """A run or a checkpoint that can be talked to, under the name of its folder; its weights are
+    in `dtype`, or as they are stored.
+    """
     checkpoint = load_checkpoint(run, runs, tokenizer=tokenizer)
-    model = checkpoint.restore(device)
+    model = checkpoint.restore(device, dtype)
     template = None
     if checkpoint.chat_template is None:
         template = read_foreign_template(checkpoint)
