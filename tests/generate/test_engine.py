@@ -238,3 +238,49 @@ def test_a_window_past_the_model_is_refused() -> None:
     model, layout = model_and_layout("gpt2", CausalLM(), window=84)
     with pytest.raises(SpecError, match="a request has a window of 84, past max_length 83; use"):
         Engine(model, BUDGET).submit(request_of(layout, "a", Sampling()))
+
+
+def test_a_listener_that_fails_cancels_its_request_alone() -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    engine = Engine(model, BUDGET)
+    handles = [engine.submit(request_of(layout, text, Sampling(n_tokens=5))) for text in TEXTS[:2]]
+
+    def fail() -> None:
+        raise RuntimeError("the event loop is closed")
+
+    handles[0].listen(fail)
+    drain(engine)
+    assert handles[0].finish_reason == "cancelled"
+    assert tokens_of(handles[1]) == answer_alone(model, handles[1].request)
+
+
+def test_a_fault_of_a_step_ends_what_is_running_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, layout = model_and_layout("gpt2", CausalLM())
+    engine = Engine(model, BUDGET, max_rows=1)
+    handles = [engine.submit(request_of(layout, text, Sampling(n_tokens=5))) for text in TEXTS[:2]]
+    engine.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "logits", None)
+        engine.step()
+    drain(engine)
+    assert handles[0].finish_reason == "error"
+    assert isinstance(handles[0].error, TypeError)
+    assert tokens_of(handles[1]) == answer_alone(model, handles[1].request)
+
+
+def test_a_fault_while_contexts_are_read_spares_those_that_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, layout = model_and_layout("t5", Seq2Seq())
+    engine = Engine(model, BUDGET)
+    good = engine.submit(request_of(layout, TEXTS[0], Sampling(n_tokens=5)))
+    engine.step()
+    broken = engine.submit(request_of(layout, TEXTS[1], Sampling(n_tokens=5)))
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "read_source", None)
+        engine.step()
+    drain(engine)
+    assert broken.finish_reason == "error"
+    assert tokens_of(good) == answer_alone(model, good.request)

@@ -80,7 +80,8 @@ class AnswerHandle:
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Have a function called, in the engine's thread, when there are more tokens and at the
-        end; also at once, if there are some already. It must not wait.
+        end; also at once, if there are some already. It must not wait. If it fails, the request
+        is cancelled.
         """
         with self._changed:
             self._listener = listener
@@ -116,8 +117,13 @@ class AnswerHandle:
         with self._changed:
             self._changed.notify_all()
             listener = self._listener
-        if listener is not None:
+        if listener is None:
+            return
+        try:
             listener()
+        except Exception:  # whoever listened is gone; the engine goes on
+            self._listener = None
+            self.cancel()
 
     def _seconds(self, name: str) -> float | None:
         if name not in self._times:

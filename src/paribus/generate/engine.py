@@ -183,19 +183,19 @@ class Engine:
             if not self._waiting or len(self._running) >= self.max_rows:
                 return False
             handle = self._waiting[0]
-        answer = RunningAnswer(handle, self.model, self._weights)
-        if self._is_being_read(answer):
-            return False
-        with self._changed:
-            self._waiting.popleft()
-        handle.mark_begin()
-        if not answer.is_cacheable:
-            self._uncached.append(answer)
-            return True
         try:
-            self._rows.join(answer)
+            answer = RunningAnswer(handle, self.model, self._weights)
+            if self._is_being_read(answer):
+                return False
+            handle.mark_begin()
+            if answer.is_cacheable:
+                self._rows.join(answer)
+            else:
+                self._uncached.append(answer)
         except Exception as fault:  # whatever it is, others go on
             handle.finish("error", fault)
+        with self._changed:
+            self._waiting.popleft()
         return True
 
     def _is_being_read(self, answer: RunningAnswer) -> bool:

@@ -46,7 +46,8 @@ def read_contexts(rows: AnswerRows, chunk: int, admit: Callable[[], bool]) -> Lo
             groups[-1][1].append(n_own)
         else:
             groups.append((n_rows, [n_own]))
-        n_rows, n_left = n_rows + 1, n_left - n_own
+        n_left -= n_own + _n_source_read(rows.answers[n_rows])
+        n_rows += 1
     for first, n_tokens in groups:
         if not _read_group(rows, first, n_tokens, logits):
             break  # rows may have moved; the rest is read in the next step
@@ -69,6 +70,13 @@ def _n_part(rows: AnswerRows, row: int, n_most: int) -> int:
     n_left, answer = rows.n_left(row), rows.answers[row]
     n_before = len(answer.text) - n_left
     return max(min(n_left, n_most), answer.prefix - n_before)
+
+
+def _n_source_read(answer: RunningAnswer) -> int:
+    """How many tokens of its source an answer has read, when it got its row."""
+    if not answer.source:
+        return 0
+    return answer.handle.n_read_tokens
 
 
 def _read_group(rows: AnswerRows, first: int, n_tokens: list[int], logits: Logits) -> bool:
