@@ -85,6 +85,8 @@ def test_two_models_answer_the_same_message_side_by_side(
     assert all("from the cache" in text and "first token after" in text for text in costs)
     assert not costs[0].startswith("0 from the cache")
     assert page.locator("#turns-body tr").count() == 2
+    assert page.evaluate("document.querySelector('.scroll').scrollWidth") <= WIDE["width"] - 40
+    assert page.locator("#offers button").count() >= 3
     assert complaints == []
 
 

@@ -230,12 +230,17 @@ function showCost(told, box) {
 }
 
 function showTurns() {
-  const head = element("tr");
-  head.append(element("th", "", "turn"));
+  const names = element("tr");
+  const heads = element("tr");
+  names.append(element("th"));
+  heads.append(element("th", "", "turn"));
   for (const arm of arms) {
-    for (const name of ["from cache", "read", "first token"]) head.append(element("th", "", `${arm.name}: ${name}`));
+    const own = element("th", `arm arm-${arm.side}`, arm.name);
+    own.colSpan = 3;
+    names.append(own);
+    for (const name of ["from cache", "read", "first token"]) heads.append(element("th", "", name));
   }
-  place("turns-head").replaceChildren(head);
+  place("turns-head").replaceChildren(names, heads);
   const rows = [];
   const nTurns = Math.max(0, ...arms.map((arm) => arm.turns.length));
   for (let number = 0; number < nTurns; number += 1) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -17,6 +18,7 @@ from paribus.generate.masked_text import MaskCandidate, text_candidates
 from paribus.objectives.framing import ItemLayout, lay_context
 from paribus.serve.http_errors import RequestError
 from paribus.serve.speaker import Speaker, answer_room
+from paribus.serve.taught import example_prompts, taught_words
 from paribus.serve.turn_memory import TurnMemory
 from paribus.spec.price import cache_across_turns, count_parameters
 
@@ -56,7 +58,7 @@ class ServedModel:
     def name(self) -> str:
         return self.speaker.name
 
-    @property
+    @cached_property
     def card(self) -> dict[str, Any]:
         """The model as `/v1/models` lists it, with what the page shows of it."""
         spec = self.speaker.model.spec
@@ -72,6 +74,8 @@ class ServedModel:
             "cache_across_turns": cache_across_turns(spec),
             "can_chat": self.speaker.can_chat,
             "fills_masks": self.speaker.fills_masks,
+            "taught": taught_words(self.speaker.checkpoint.stage),
+            "prompts": example_prompts(self.speaker.checkpoint.stage),
         }
 
     def close(self) -> None:
