@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import MutableMapping
 from typing import Any
 
 import httpx
 import pytest
 from running_server import RunningServer
+
+from paribus.serve.access import access_for
+from paribus.serve.app import ServerLimits, make_app
 
 
 def talk(server: RunningServer, messages: list[dict[str, str]], **fields: Any) -> dict[str, Any]:
@@ -87,4 +93,42 @@ def test_a_client_that_hangs_up_before_its_answer_frees_its_place(server: Runnin
     body = {"model": "base", "prompt": "a", "max_tokens": 1000, "temperature": 1, "seed": 0}
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{server.url}/v1/completions", json=body, timeout=0.05)
+    assert server.wait_until_idle()
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_a_client_that_has_gone_at_once_leaves_nothing_behind(
+    server: RunningServer, is_streamed: bool
+) -> None:
+    app = make_app(server.models, access_for("127.0.0.1", ()), ServerLimits(max_open=1))
+    body = {"model": "base", "prompt": "a", "max_tokens": 800, "stream": is_streamed}
+    statuses = []
+
+    async def ask(max_tokens: int, leaves: bool) -> None:
+        content = json.dumps({**body, "max_tokens": max_tokens}).encode()
+        messages = [{"type": "http.request", "body": content, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop()
+            if not leaves:
+                await asyncio.Event().wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/v1/completions", "headers": headers}
+        await app({**scope, "query_string": b"", "http_version": "1.1"}, receive, send)
+
+    async def ask_twice() -> None:
+        for _ in range(3):
+            await ask(800, leaves=True)
+        await ask(2, leaves=False)
+
+    asyncio.run(ask_twice())
+    assert statuses[-1] == 200
+    assert 429 not in statuses
     assert server.wait_until_idle()

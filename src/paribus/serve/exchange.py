@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from paribus.corpus.conversations import Turn
 from paribus.errors import ParibusError
@@ -71,7 +72,7 @@ class Exchange:
 
     def stream(self) -> Response:
         """The answers as server-sent events."""
-        return StreamingResponse(self._events(), media_type="text/event-stream")
+        return _EventStream(self, self.events())
 
     def close(self) -> None:
         """End what is still being made; more than once does no harm."""
@@ -107,7 +108,8 @@ class Exchange:
             whole.append(SpokenPiece("".join(piece.text for piece in own), tokens))
         return whole
 
-    async def _events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncIterator[bytes]:
+        """The lines of a stream."""
         head, n_letters = self.asked.head, [0] * len(self.answers)
         try:
             if head.is_chat:
@@ -141,6 +143,20 @@ class Exchange:
         if self.asked.turns is not None and answer.is_as_said:
             salt = answer.question.salt
             served.memory.remember(self.asked.turns, answer.text, answer.tokens, salt)
+
+
+class _EventStream(StreamingResponse):
+    """A stream that ends its answers however it ends, even before its first line."""
+
+    def __init__(self, exchange: Exchange, events: AsyncIterator[bytes]):
+        super().__init__(events, media_type="text/event-stream")
+        self.exchange = exchange
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.exchange.close()
 
 
 def engine_fault(fault: Exception) -> RequestError:
