@@ -12,7 +12,7 @@ help:  ## this list
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[report]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[report,serve]'
 	@touch $@
 
 demo: .venv/ready  ## a whole comparison in a few minutes, and its page

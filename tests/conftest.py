@@ -33,3 +33,11 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory, study_cache: Path) -
     home = tmp_path_factory.mktemp("finished")
     train_study(home, study_cache)
     return home
+
+
+@pytest.fixture(scope="session")
+def served_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs that can be talked to; to be read."""
+    from running_server import train_runs
+
+    return train_runs(tmp_path_factory.mktemp("served"))

@@ -21,6 +21,7 @@ NAMES = [
     "Workspace",
     "build",
     "build_corpus",
+    "chat",
     "demo",
     "diff",
     "doctor",
@@ -40,6 +41,7 @@ NAMES = [
     "run",
     "runs",
     "save",
+    "serve_runs",
     "show",
     "tasks",
     "train_run",
@@ -53,6 +55,7 @@ PACKAGED = {
     "evaluate": "evaluate_run",
     "generate": "generate_text",
     "report": "write_report",
+    "serve": "serve_runs",
     "train": "train_run",
 }
 

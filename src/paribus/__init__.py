@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from paribus.batch import Batch as Batch
+    from paribus.cli.chat import chat as chat
     from paribus.cli.corpus import build_corpus as build_corpus
     from paribus.cli.demo import demo as demo
     from paribus.cli.diff import diff as diff
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from paribus.cli.rows import rows as rows
     from paribus.cli.rows import verdicts as verdicts
     from paribus.cli.run import run as run
+    from paribus.cli.serve import serve_runs as serve_runs
     from paribus.cli.show import show as show
     from paribus.cli.tasks import tasks as tasks
     from paribus.cli.tasks import write_pairs as write_pairs
@@ -59,6 +61,7 @@ else:
         "Workspace": "paribus.workspace",
         "build": "paribus.model",
         "build_corpus": "paribus.cli.corpus",
+        "chat": "paribus.cli.chat",
         "demo": "paribus.cli.demo",
         "diff": "paribus.cli.diff",
         "doctor": "paribus.cli.doctor",
@@ -78,6 +81,7 @@ else:
         "run": "paribus.cli.run",
         "runs": "paribus.record",
         "save": "paribus.model",
+        "serve_runs": "paribus.cli.serve",
         "show": "paribus.cli.show",
         "tasks": "paribus.cli.tasks",
         "train_run": "paribus.cli.train",
@@ -91,6 +95,7 @@ else:
         "evaluate": "evaluate_run",
         "generate": "generate_text",
         "report": "write_report",
+        "serve": "serve_runs",
         "train": "train_run",
     }
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import paribus as pb
-from paribus.cli.fill_mask import encode_masked_text
 from paribus.corpus.tokenizer import byte_tokenizer, train_tokenizer
 from paribus.errors import SpecError
+from paribus.generate.masked_text import encode_masked_text
 from paribus.spec.corpus import BPETokenizer
 from paribus.workspace import Workspace
 

@@ -10,7 +10,6 @@ fills them from left to right or, with --order confident, the most confident fir
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -20,21 +19,20 @@ from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json, print_notes
 from paribus.cli.terminal.folders import RUN_HELP, RUNS, RunsOption, TokenizerOption
 from paribus.cli.terminal.logprob_table import answer_json, logprob_table
-from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.errors import SpecError
 from paribus.generate import (
     GeneratedAnswer,
     Sampling,
     TextDecoder,
-    can_generate,
     fill_answers,
     generate_answers,
 )
-from paribus.generate.mask_filling import fills_masks, mask_filling_layout
+from paribus.generate.mask_filling import fills_masks
 from paribus.generate.settings import FillOrder
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
-from paribus.model import Transformer
-from paribus.objectives.framing import ItemLayout, generation_layout, lay_context
-from paribus.spec.objectives import LastToken, MaskedLM, Objective, components_of
+from paribus.objectives.framing import ItemLayout, lay_context
+from paribus.serve.speaker import prompt_ids, prompt_layout
+from paribus.spec.objectives import LastToken, MaskedLM, components_of
 from paribus.spec.run import Stage
 
 
@@ -85,7 +83,7 @@ def _texts_of(
     if not checkpoint.tokenizer.encode(text):
         raise SpecError("TEXT is empty; give a text to continue")
     model = checkpoint.restore()
-    layout, ids = _layout_and_tokens(checkpoint, model, text)
+    layout, ids = prompt_layout(checkpoint, model), prompt_ids(checkpoint, text)
     n_truncated = lay_context(layout, ids, sampling.n_tokens).n_truncated
     print_notes(*_remarks(checkpoint, layout))
     print_notes(*_truncation_note(len(ids), n_truncated, layout.window))
@@ -93,32 +91,6 @@ def _texts_of(
     if fills_masks(layout.component.objective):
         return fill_answers(model, layout, [ids], sampling, decoder)
     return generate_answers(model, layout, [ids], sampling, decoder=decoder)
-
-
-def _layout_and_tokens(
-    checkpoint: LoadedCheckpoint, model: Transformer, text: str
-) -> tuple[ItemLayout, list[int]]:
-    """How a text is laid before a model, and its tokens. An imported tokenizer adds what it always
-    adds where nobody knows what its model was trained to predict.
-    """
-    spec, vocabulary = checkpoint.spec, checkpoint.vocabulary
-    objective = _objective_of(checkpoint)
-    layout = generation_layout(objective, spec, vocabulary, spec.max_length)
-    if objective is not None and fills_masks(objective) and not can_generate(model):
-        layout = mask_filling_layout(objective, spec, vocabulary, spec.max_length)
-        return layout, checkpoint.tokenizer.encode(text)
-    if objective is None:
-        return layout, checkpoint.encode_text(text)
-    in_turns = checkpoint.chat_template is not None
-    return replace(layout, in_turns=in_turns), checkpoint.encode_prompt(text)
-
-
-def _objective_of(checkpoint: LoadedCheckpoint) -> Objective | None:
-    """What a model was trained to predict; None where that is not known."""
-    try:
-        return checkpoint.objective()
-    except (UnsupportedError, RecordError):
-        return None
 
 
 def _truncation_note(n_context: int, n_truncated: int, max_length: int) -> Iterator[str]:

@@ -33,6 +33,15 @@ class TextDecoder:
         """The text of tokens."""
         return self.tokenizer.decode([token for token in tokens if self.is_text(token)])
 
+    def token_text(self, token: int) -> str:
+        """A token as people read it: its text, or the name of a special token."""
+        if self.is_text(token):
+            return self.text([token])
+        for name, number in self.vocabulary.named_special_tokens.items():
+            if number == token:
+                return f"‹{name}›"
+        return ""
+
 
 class TextStream:
     """The text of one answer as its tokens come, up to the stop string that is complete first.

@@ -10,16 +10,6 @@ from paribus.generate import GeneratedAnswer, TextDecoder
 from paribus.report.numbers import score
 
 
-def token_text(token: int, decoder: TextDecoder) -> str:
-    """A token as people read it: its text, or the name of a special token."""
-    if decoder.is_text(token):
-        return decoder.text([token])
-    for name, number in decoder.vocabulary.named_special_tokens.items():
-        if number == token:
-            return f"‹{name}›"
-    return ""
-
-
 def logprob_table(answer: GeneratedAnswer, decoder: TextDecoder) -> Table:
     """One line per token: its log-probability, and the most likely tokens with theirs."""
     assert answer.logprobs is not None
@@ -31,10 +21,10 @@ def logprob_table(answer: GeneratedAnswer, decoder: TextDecoder) -> Table:
     for token, logprob, likeliest in zip(
         answer.tokens, answer.logprobs, answer.likeliest, strict=True
     ):
-        cells = [repr(token_text(token, decoder)), score(logprob)]
+        cells = [repr(decoder.token_text(token)), score(logprob)]
         others = []
         for number, value in likeliest:
-            others.append(f"{token_text(number, decoder)!r} {score(value)}")
+            others.append(f"{decoder.token_text(number)!r} {score(value)}")
         if others:
             cells.append("  ".join(others))
         table.add_row(*cells)
@@ -58,7 +48,7 @@ def answer_json(answer: GeneratedAnswer, decoder: TextDecoder) -> dict[str, Any]
         for likeliest in answer.likeliest:
             table["likeliest"].append(
                 [
-                    {"token": number, "text": token_text(number, decoder), "logprob": value}
+                    {"token": number, "text": decoder.token_text(number), "logprob": value}
                     for number, value in likeliest
                 ]
             )
