@@ -18,6 +18,7 @@ from paribus.masks import (
     count_visible_pairs,
     unchanged_states,
 )
+from paribus.masks.dense import BoolArray
 from paribus.spec.architecture import Dense, Experts, Latent, MultiHead
 from paribus.spec.resolved import Block, ResolvedArchitecture
 
@@ -66,6 +67,15 @@ def labelling_flops(spec: ResolvedArchitecture, length: int, n_labels: int, n_sc
         total += _flops(_self_work(block, spec.d_model), length, length, length**2, pairs)
     head = 2 * spec.d_model * n_labels * n_scored
     return (total + Flops(head, head)) * 3
+
+
+@dataclass(frozen=True, eq=False)
+class LayerGrowth:
+    """What a layer reads of a text that has grown, and how many keys it has of the rest."""
+
+    text: SequenceLayout
+    is_read: BoolArray  # [position]
+    n_cached: int
 
 
 @dataclass(frozen=True)
@@ -206,6 +216,37 @@ def decode_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_leng
                 _attention_work(block.attention, spec.d_model), n_queries, 0, pairs, pairs
             )
     return total
+
+
+def growth_flops(block: Block, d_model: int, growth: LayerGrowth) -> Flops:
+    """One layer over the tokens that are read when a text grows; keys of others are cached.
+
+    One token alone meets latents as they are. Several unfold all latents that are there.
+    """
+    n_read = int(np.count_nonzero(growth.is_read))
+    work, unfolded = _self_work(block, d_model), Flops(0, 0)
+    if isinstance(block.attention, Latent) and n_read == 1:
+        absorbed = _absorbed_work(block.attention, d_model)
+        feed_forward = _feed_forward_work(block, d_model)
+        work = _MultiplyAdds(absorbed.query + feed_forward, absorbed.key, absorbed.pair)
+    elif isinstance(block.attention, Latent):
+        expansion = _MultiplyAdds(0, _latent_expansion(block.attention), 0)
+        unfolded = _flops(expansion, 0, growth.n_cached, 0, 0)
+    dense = n_read * (growth.n_cached + n_read)
+    visible = count_visible_keys(block.mask, growth.text, growth.is_read)
+    return _flops(work, n_read, n_read, dense, visible) + unfolded
+
+
+def cross_flops(
+    block: Block, d_model: int, n_queries: int, n_new_keys: int, visible_pairs: int
+) -> Flops:
+    """The cross-attention of one layer: queries that each see some keys of a source, and the keys
+    that are new. A query that sees a part of a source is computed against that part alone.
+    """
+    if block.cross is None:
+        return Flops(0, 0)
+    work = _attention_work(block.attention, d_model)
+    return _flops(work, n_queries, n_new_keys, visible_pairs, visible_pairs)
 
 
 def head_flops(spec: ResolvedArchitecture, length: int) -> Flops:
