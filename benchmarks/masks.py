@@ -39,6 +39,7 @@ MASKS = (
     "reverse",
     "window(256)",
     "causal & same_document",
+    "documents_so_far",
     "causal & (window(256) | strided(64))",
 )
 SHAPES = {"cuda": ("32x1024", "8x4096"), "cpu": ("4x256", "1x1024"), "mps": ("4x256", "1x1024")}
@@ -87,7 +88,7 @@ def step(
 def _view(mask: str, shape: tuple[int, int], device: torch.device) -> AttentionMask:
     n_sequences, length = shape
     documents_BT = None
-    if "same_document" in mask:
+    if "document" in mask:
         documents_BT = (torch.arange(length, device=device) * N_DOCUMENTS // length).expand(
             n_sequences, -1
         )

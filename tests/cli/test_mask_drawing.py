@@ -25,6 +25,7 @@ RULES = [
     "strided(3)",
     "window(2) | prefix",
     "same_document",
+    "documents_so_far",
     "same_side",
     "causal & same_side",
 ]

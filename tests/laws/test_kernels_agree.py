@@ -23,6 +23,7 @@ MASKS = (
     "window(5)",
     "strided(3)",
     "same_document",
+    "documents_so_far",
     "padding",
     "causal & padding",
     "prefix & padding",

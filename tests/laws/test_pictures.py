@@ -13,6 +13,7 @@ LAYOUTS = {
     "prefix": SequenceLayout(4, prefix=2),
     "same_side": SequenceLayout(4, prefix=2),
     "same_document": SequenceLayout(4, documents=np.array([0, 0, 1, 1])),
+    "documents_so_far": SequenceLayout(4, documents=np.array([0, 0, 1, 1])),
     "padding": SequenceLayout(4, real=np.array([True, True, True, False])),
 }
 DRAWN = [*LEAF_RULES.values(), *SIZED_RULES.values(), And, Or]

@@ -12,6 +12,7 @@ from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
 from paribus.model import Transformer, build
 from paribus.model.cache import MIN_SPARE
+from paribus.objectives.problem_layout import document_positions
 
 TOKENS = random_tokens(2, 20)
 
@@ -128,5 +129,66 @@ def test_bad_input_is_refused() -> None:
         bert.read(batch.with_segments(torch.zeros_like(TOKENS[:, :6])))
     with pytest.raises(SpecError, match="append was given no token"):
         model.append(TOKENS[:, :0], cache)
-    with pytest.raises(SpecError, match="one document a row"):
-        model.read(Batch.of(TOKENS[:, :3], positions_BT=torch.zeros(2, 3, dtype=torch.long)))
+    from_later = replace(batch, layout=replace(batch.layout, start=2))
+    with pytest.raises(SpecError, match="leave out start and places_BT"):
+        model.read(from_later)
+    moved = Batch.of(TOKENS[:, :8], positions_BT=torch.arange(1, 9).expand(2, -1))
+    with pytest.raises(SpecError, match="text 0 has other documents or positions than the cache"):
+        model.read(moved, cache)
+
+
+def test_bad_sources_and_documents_are_refused() -> None:
+    model = model_of("t5", mask="causal & same_document")
+    documents = torch.tensor([[0, 0, 1], [0, 1, 0]])
+    source = Batch.of(TOKENS[:, :3], documents_BT=documents)
+    with pytest.raises(SpecError, match="documents_BT of row 1 go back to an earlier document"):
+        model.read(Batch.of(TOKENS[:, :3], documents_BT=documents, source=source))
+    with pytest.raises(SpecError, match="must both have documents_BT, or neither"):
+        model.read(Batch.of(TOKENS[:, :3], source=source))
+    with pytest.raises(SpecError, match="the mask causal does not keep documents apart"):
+        model_of().read(Batch.of(TOKENS[:, :3], documents_BT=torch.zeros_like(TOKENS[:, :3])))
+    cache = model.read(Batch.of(TOKENS[:, :3], source=TOKENS[:, :5])).cache
+    with pytest.raises(SpecError, match="a source has 4 tokens, and the cache holds 5 of it"):
+        model.read(Batch.of(TOKENS[:, :6], source=TOKENS[:, :4]), cache)
+    with pytest.raises(SpecError, match=r"give a longer one, or cache\.without_text\(\)"):
+        model.read(Batch.of(TOKENS[:, :2], source=TOKENS[:, :6]), cache)
+
+
+def test_the_next_answer_begins_anew_beside_a_source_that_grew() -> None:
+    model = model_of("t5", **{"encoder.mask": "causal"})
+    cache = model.read(Batch.of(TOKENS[:, :4], source=TOKENS[:, :5])).cache
+    batch = Batch.of(TOKENS[:, 9:11], source=TOKENS[:, :12])
+    out = model.read(batch, cache.without_text())
+    torch.testing.assert_close(out.states_BTD, model.hidden_states(batch).states_BTD)
+    assert out.source_places_BS is not None
+    assert out.source_places_BS.tolist() == [list(range(5, 12))] * 2
+    again = model.read(batch, out.cache.without_text())
+    assert again.source_places_BS is not None
+    assert again.source_places_BS.shape == (2, 0)
+    torch.testing.assert_close(again.states_BTD, out.states_BTD)
+
+
+def test_each_turn_of_a_conversation_is_encoded_alone() -> None:
+    """Its keys are those of the turn by itself, and what was said before is not read again."""
+    changes = {"encoder.mask": "same_document", "encoder.cross": "documents_so_far"}
+    model = model_of("t5", **changes)
+    cache, n_said = None, 0
+    documents = torch.arange(12).expand(2, -1) // 4
+    for turn in range(1, 4):
+        asked, said = TOKENS[:, : 4 * turn], TOKENS.flip(1)[:, : 4 * turn]
+        of_turn = documents[:, : 4 * turn]
+        source = Batch.of(asked, documents_BT=of_turn, positions_BT=document_positions(of_turn))
+        batch = Batch.of(said, documents_BT=of_turn, source=source)
+        first = Batch.of(said[:, :-2], documents_BT=of_turn[:, :-2], source=source)
+        out = model.read(first, cache)
+        assert out.source_places_BS is not None
+        assert out.source_places_BS.tolist() == [list(range(4 * turn - 4, 4 * turn))] * 2
+        assert out.places_BT.tolist() == [list(range(n_said, 4 * turn - 2))] * 2
+        out = model.append(said[:, -2:], out.cache)
+        cache, n_said = out.cache, 4 * turn
+        torch.testing.assert_close(out.states_BTD, model.hidden_states(batch).states_BTD[:, -2:])
+    assert cache is not None
+    assert cache.source is not None
+    alone = model.read(Batch.of(TOKENS[:, :1], source=TOKENS[:, 8:12])).cache.source
+    assert alone is not None
+    torch.testing.assert_close(cache.source.layers[1][0][:, :, 8:], alone.layers[1][0])

@@ -127,6 +127,11 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "init[fan_in].gain": ("gpt2", {}, {"init.gain": 2.0}),
     "encoder.n_layers": ("t5", {}, {"encoder.n_layers": 3}),
     "encoder.mask": ("t5", {}, {"encoder.mask": "causal"}),
+    "encoder.cross": (
+        "t5",
+        {"encoder.mask": "same_document"},
+        {"encoder.cross": "documents_so_far"},
+    ),
     "encoder.shared": ("t5", {}, {"encoder.shared": True}),
 }
 

@@ -22,7 +22,7 @@ from paribus.design.step_cost import StepCost
 from paribus.design.text_lines import mark_text_lines
 from paribus.design.trials import ABSENT
 from paribus.errors import SpecError
-from paribus.masks import SameDocument, leaves
+from paribus.masks import DOCUMENT_RULES, leaves
 from paribus.model.initialise import initial_std
 from paribus.model.kernels import AttentionMask, choose_kernel
 from paribus.objectives.problem_layout import problem_layout
@@ -418,7 +418,7 @@ def _kernels(arm: PlannedArm, device: torch.device) -> str:
                 width = attention.d_content + attention.d_rotary
             else:
                 width = attention.d_head
-            if SameDocument() in leaves(block.mask):
+            if leaves(block.mask) & DOCUMENT_RULES:
                 documents = torch.zeros(1, length, dtype=torch.int64)
             else:
                 documents = None

@@ -26,12 +26,14 @@ from paribus.masks.reach import reachable_from as reachable_from
 from paribus.masks.reach import sources_of as sources_of
 from paribus.masks.reach import unchanged_states as unchanged_states
 from paribus.masks.reach import valid_cache as valid_cache
+from paribus.masks.rules import DOCUMENT_RULES as DOCUMENT_RULES
 from paribus.masks.rules import PREFIX_RULES as PREFIX_RULES
 from paribus.masks.rules import Alternate as Alternate
 from paribus.masks.rules import And as And
 from paribus.masks.rules import ByHead as ByHead
 from paribus.masks.rules import ByLayer as ByLayer
 from paribus.masks.rules import Causal as Causal
+from paribus.masks.rules import DocumentsSoFar as DocumentsSoFar
 from paribus.masks.rules import Full as Full
 from paribus.masks.rules import Or as Or
 from paribus.masks.rules import Padding as Padding
@@ -45,3 +47,8 @@ from paribus.masks.rules import Strided as Strided
 from paribus.masks.rules import Window as Window
 from paribus.masks.simplification import leaves as leaves
 from paribus.masks.simplification import simplify_rule as simplify_rule
+from paribus.masks.source_growth import SourcePlan as SourcePlan
+from paribus.masks.source_growth import TextBesideSource as TextBesideSource
+from paribus.masks.source_growth import keeps_source as keeps_source
+from paribus.masks.source_growth import plan_source_growth as plan_source_growth
+from paribus.masks.source_growth import same_source_views as same_source_views

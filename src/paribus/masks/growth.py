@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from paribus.masks.assignment import head_rules
 from paribus.masks.dense import BoolArray, SequenceLayout, visible_rows
 from paribus.masks.reach import appendable, valid_cache
-from paribus.masks.rules import PREFIX_RULES, And, Full, Or, Rule, Strided
+from paribus.masks.rules import DOCUMENT_RULES, PREFIX_RULES, And, Full, Or, Rule, Strided
 from paribus.masks.simplification import leaves
 
 MAX_PERIOD = 4096  # of strides that are told apart; longer ones free nothing
@@ -41,53 +41,88 @@ class _Side:
 
     index: NDArray[np.integer]
     in_prefix: BoolArray
-    document: int = 0
+    document: int | NDArray[np.integer] = 0
     real: bool = True
 
 
 def needed_later(
-    rule: Rule, places: NDArray[np.integer], length: int, prefix: int = 0
+    rule: Rule,
+    places: NDArray[np.integer],
+    length: int,
+    prefix: int = 0,
+    documents: NDArray[np.integer] | None = None,
 ) -> BoolArray:
     """Which of some places of a text can be seen by a token that is appended to it, now or ever:
     [group of heads, place].
 
-    The text has one document, and its prefix stays as it is. For a fixed key and fixed steps of
-    all strides, every rule shows a later query no more than an earlier one. So the queries of one
-    period decide.
+    The prefix stays as it is. `documents` of the text are numbered in order, so that a later token
+    belongs to the last one or to a new one. For a fixed key and fixed steps of all strides, every
+    rule shows a later query no more than an earlier one. So the queries of one period decide.
     """
-    key = _Side(places, places < prefix)
+    key, later_documents = _Side(places, places < prefix), [0]
+    if documents is not None and len(documents):
+        key = replace(key, document=documents[places])
+        later_documents = [int(documents[-1]), int(documents[-1]) + 1]
     groups = []
     for part in head_rules(rule):
         period = lcm(*[leaf.n for leaf in leaves(part) if isinstance(leaf, Strided)])
         if period > MAX_PERIOD:
             part, period = _without_strides(part), 1
         later = np.arange(length, length + period)[:, None]
-        query = _Side(later, np.zeros_like(later, bool))
-        groups.append(np.broadcast_to(part.sees(query, key), (period, len(places))).any(0))
+        seen = np.zeros((period, len(places)), bool)
+        for document in later_documents:
+            query = _Side(later, np.zeros_like(later, bool), document)
+            seen |= part.sees(query, key)
+        groups.append(seen.any(0))
     return np.stack(groups)
 
 
-def plan_growth(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> GrowthPlan:
+def plan_growth(
+    stack: Sequence[Rule],
+    old: SequenceLayout,
+    new: SequenceLayout,
+    same_source: BoolArray | None = None,
+) -> GrowthPlan:
     """What is read when `old` grows into `new`, and what is kept then. `old` may be empty.
 
     A token is read if it is new, or if a token that is read, or will be, sees a key of it that the
-    cache does not have. Whatever is read goes through all layers.
+    cache does not have. Whatever is read goes through all layers. Beside a source that grows,
+    `same_source` says which layers see the same of it as before, [layer, old position].
     """
     assert old.length <= new.length
-    is_needed = _is_needed(stack, new)
+    if not any(DOCUMENT_RULES & leaves(rule) for rule in stack):
+        old, new = replace(old, documents=None), replace(new, documents=None)
+    is_needed = needed_by_layer(stack, new)
     is_read = np.arange(new.length) >= old.length
-    if old.length == 0 or _keeps_everything(stack, old, new):
+    if same_source is not None and same_source.all():
+        same_source = None
+    if old.length == 0 or (same_source is None and _keeps_everything(stack, old, new)):
         return GrowthPlan(is_read, is_needed)
     is_there = np.zeros((len(stack), new.length), bool)
-    is_there[:, : old.length] = valid_cache(stack, old, new) & _is_needed(stack, old)
-    visible = {rule: visible_rows(rule, new, slice(0, new.length)) for rule in dict.fromkeys(stack)}
+    is_valid = valid_cache(stack, old, new, same_source)
+    is_there[:, : old.length] = is_valid & needed_by_layer(stack, old)
+    return GrowthPlan(with_missing(stack, new, is_read, is_there, is_needed), is_needed)
+
+
+def with_missing(
+    stack: Sequence[Rule],
+    layout: SequenceLayout,
+    is_read: BoolArray,
+    is_there: BoolArray,
+    is_needed: BoolArray,
+) -> BoolArray:
+    """What is read, and what must be read for it: tokens of which a key is asked for that is not
+    there. `is_there` and `is_needed` are [layer, position].
+    """
+    everyone = slice(0, layout.length)
+    visible = {rule: visible_rows(rule, layout, everyone) for rule in dict.fromkeys(stack)}
     while True:
-        is_missing = np.zeros(new.length, bool)
+        is_missing = np.zeros(layout.length, bool)
         for rule, there, needed in zip(stack, is_there, is_needed, strict=True):
             is_wanted = needed | visible[rule][is_read].any(0)
             is_missing |= is_wanted & ~there
         if not (is_missing & ~is_read).any():
-            return GrowthPlan(is_read, is_needed)
+            return is_read
         is_read = is_read | is_missing
 
 
@@ -101,12 +136,13 @@ def _keeps_everything(stack: Sequence[Rule], old: SequenceLayout, new: SequenceL
     return appendable(stack)
 
 
-def _is_needed(stack: Sequence[Rule], layout: SequenceLayout) -> BoolArray:
-    """What each layer needs of a text, by any head."""
-    places = np.arange(layout.length)
+def needed_by_layer(stack: Sequence[Rule], layout: SequenceLayout) -> BoolArray:
+    """What each layer needs of a text for tokens that are appended to it, by any head."""
+    places, length = np.arange(layout.length), layout.length
     needed = {}
     for rule in dict.fromkeys(stack):
-        needed[rule] = needed_later(rule, places, layout.length, layout.prefix).any(0)
+        by_group = needed_later(rule, places, length, layout.prefix, layout.documents)
+        needed[rule] = by_group.any(0)
         if layout.real is not None:
             needed[rule] = needed[rule] & layout.real
     return np.stack([needed[rule] for rule in stack])

@@ -149,26 +149,40 @@ def _all_head_rules(stack: Iterable[Rule]) -> Iterator[Rule]:
         yield from head_rules(rule)
 
 
-def unchanged_states(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> BoolArray:
+def unchanged_states(
+    stack: Sequence[Rule],
+    old: SequenceLayout,
+    new: SequenceLayout,
+    same_source: BoolArray | None = None,
+) -> BoolArray:
     """For each layer's input and the final output, [layer + 1, old position]: does it stay the
     same in `new`?
+
+    `same_source` says where a layer sees the same of a source as before, [layer, old position].
     """
     assert old.length <= new.length
     n = old.length
     valid = [np.ones(n, bool)]
-    for rule in stack:
+    for layer, rule in enumerate(stack):
         before, after = _head_masks(rule, old), _head_masks(rule, new)[:, :n]
         same_view = ~after[:, :, n:].any((0, 2)) & (before == after[:, :, :n]).all((0, 2))
         sees_stale = (before & ~valid[-1]).any((0, 2))
         valid.append(valid[-1] & same_view & ~sees_stale)
+        if same_source is not None:
+            valid[-1] &= same_source[layer]
     return np.stack(valid)
 
 
-def valid_cache(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> BoolArray:
+def valid_cache(
+    stack: Sequence[Rule],
+    old: SequenceLayout,
+    new: SequenceLayout,
+    same_source: BoolArray | None = None,
+) -> BoolArray:
     """For each layer and old position: do its cached key and value stay valid when `old` grows
     into `new`?
     """
-    return unchanged_states(stack, old, new)[:-1]
+    return unchanged_states(stack, old, new, same_source)[:-1]
 
 
 def appendable(stack: Sequence[Rule], prefix_grows: bool = False) -> bool:

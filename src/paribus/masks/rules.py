@@ -245,6 +245,27 @@ class SameDocument(Rule):
 
 
 @dataclass(frozen=True)
+class DocumentsSoFar(Rule):
+    """Tokens of the query's own document and of those before it (here two documents of 2); for a
+    decoder of conversations, whose turns are documents of its source.
+
+    ##..
+    ##..
+    ####
+    ####
+    """
+
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
+        return key.document <= query.document
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "documents_so_far"
+
+
+@dataclass(frozen=True)
 class Padding(Rule):
     """Real tokens, never padding (here the last of 4 is padding).
 
@@ -366,10 +387,12 @@ LEAF_RULES: dict[str, type[Rule]] = {
     "prefix": Prefix,
     "same_side": SameSide,
     "same_document": SameDocument,
+    "documents_so_far": DocumentsSoFar,
     "padding": Padding,
 }
 SIZED_RULES: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
 PREFIX_RULES = frozenset({Prefix(), SameSide()})  # what they show depends on where the prefix ends
+DOCUMENT_RULES = frozenset({SameDocument(), DocumentsSoFar()})  # they ask for documents
 COMPOSITE_RULES: dict[str, type[CompositeRule]] = {
     "by_head": ByHead,
     "by_layer": ByLayer,

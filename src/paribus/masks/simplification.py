@@ -6,6 +6,7 @@ from paribus.masks.rules import (
     And,
     Causal,
     CompositeRule,
+    DocumentsSoFar,
     Full,
     Or,
     Padding,
@@ -54,7 +55,7 @@ def simplify_rule(rule: Rule, has_documents: bool, has_padding: bool, has_prefix
         case CompositeRule(rules):
             parts = tuple(map(simplify, rules))
             return common_rule(parts) or type(rule)(parts)
-        case SameDocument() if not has_documents:
+        case SameDocument() | DocumentsSoFar() if not has_documents:
             return Full()
         case Padding() if not has_padding:
             return Full()

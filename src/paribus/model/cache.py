@@ -107,7 +107,7 @@ class StackCache:
             tails[rule] = _Tail(slots_BS.shape[1])
             for layer, own in enumerate(self.rules):
                 if own == rule:
-                    layers[layer] = _gather_slots(self.layers[layer], slots_BS)
+                    layers[layer] = _with_room(gather_slots(self.layers[layer], slots_BS))
         return replace(self, tables=tables, tails=tails, layers=tuple(layers))
 
     def _needed_slots(self, rule: Rule) -> IntArray:
@@ -116,27 +116,7 @@ class StackCache:
         rows = []
         for row, places in enumerate(places_BS):
             rows.append(np.flatnonzero(is_needed(rule, places, self.texts, row)))
-        n_slots = max(map(len, rows))
-        slots_BS = np.full((len(rows), n_slots), NO_PLACE)
-        for row, slots in enumerate(rows):
-            slots_BS[row, : len(slots)] = slots
-        return slots_BS
-
-
-@dataclass(frozen=True, eq=False)
-class SourceKeys:
-    """Keys and values of a source for the cross-attention of each layer, and how it lies."""
-
-    layers: dict[int, Keys]
-    layout: BatchLayout
-
-    def select_rows(self, rows: Sequence[int]) -> SourceKeys:
-        """Some of the sources, in any order and any number of times each."""
-        layers, index = {}, torch.tensor(rows)
-        for number, keys in self.layers.items():
-            index = index.to(keys[0].device)
-            layers[number] = tuple(tensor[index] for tensor in keys)
-        return SourceKeys(layers, self.layout.select_rows(index))
+        return pad_slots(rows)
 
 
 class StackPass:
@@ -230,17 +210,31 @@ def _lacks_room(cache: StackCache, rule: Rule, n_new: int) -> bool:
     return bool(cache.layers) and _is_full(cache, rule, cache.tables[rule].n_used + n_new)
 
 
-def _gather_slots(keys: Keys, slots_BS: IntArray) -> Keys:
-    """The keys of some slots, with room behind them."""
+def gather_slots(keys: Keys, slots_BS: IntArray) -> Keys:
+    """The keys of some slots of each row; of padding, any."""
     gathered = []
     for tensor in keys:
         index = torch.from_numpy(np.maximum(slots_BS, 0)).to(tensor.device)[:, None, :, None]
-        n_slots = slots_BS.shape[1]
-        room = tensor.new_zeros(
-            (*tensor.shape[:2], n_slots + max(n_slots, MIN_SPARE), tensor.shape[3])
-        )
-        room[:, :, :n_slots] = tensor.gather(
-            2, index.expand(*tensor.shape[:2], -1, tensor.shape[3])
-        )
-        gathered.append(room)
+        gathered.append(tensor.gather(2, index.expand(*tensor.shape[:2], -1, tensor.shape[3])))
     return tuple(gathered)
+
+
+def pad_slots(slots_by_row: Sequence[IntArray]) -> IntArray:
+    """Slots of each row, padded to the same number: [B, slots]."""
+    n_slots = max(map(len, slots_by_row))
+    slots_BS = np.full((len(slots_by_row), n_slots), NO_PLACE)
+    for row, slots in enumerate(slots_by_row):
+        slots_BS[row, : len(slots)] = slots
+    return slots_BS
+
+
+def _with_room(keys: Keys) -> Keys:
+    """Keys with free slots behind them."""
+    roomy = []
+    for tensor in keys:
+        n_slots = tensor.shape[2]
+        shape = (*tensor.shape[:2], n_slots + max(n_slots, MIN_SPARE), tensor.shape[3])
+        room = tensor.new_zeros(shape)
+        room[:, :, :n_slots] = tensor
+        roomy.append(room)
+    return tuple(roomy)

@@ -43,6 +43,7 @@ class SlotTable:
         plain = BatchLayout(
             n_sequences=texts.n_sequences, length=self.n_used, prefix=texts.prefix(device)
         )
+        plain = texts.with_documents(plain, self.places(texts.n_sequences), device)
         if self.places_BS is None:
             return plain
         places_BS = torch.from_numpy(self.places_BS).to(device)
@@ -51,10 +52,14 @@ class SlotTable:
 
 @dataclass(frozen=True, eq=False)
 class CachedTexts:
-    """How long the texts of a cache are, and where the prefix of each ends."""
+    """How long the texts of a cache are, where the prefix of each ends, and the document and
+    position of each token.
+    """
 
     lengths: tuple[int, ...]
     prefixes: tuple[int, ...]
+    documents_BT: IntArray | None = None  # None: one document
+    positions_BT: IntArray | None = None  # what position encodings read; None: the place
     _prefixes_by_device: dict[torch.device, int | Tensor] = field(default_factory=dict, repr=False)
 
     @property
@@ -62,13 +67,59 @@ class CachedTexts:
         return len(self.lengths)
 
     def select_rows(self, rows: Sequence[int]) -> CachedTexts:
-        lengths, prefixes = self.lengths, self.prefixes
+        lengths, prefixes, numbers = self.lengths, self.prefixes, list(rows)
         return CachedTexts(
-            tuple(lengths[row] for row in rows), tuple(prefixes[row] for row in rows)
+            tuple(lengths[row] for row in rows),
+            tuple(prefixes[row] for row in rows),
+            None if self.documents_BT is None else self.documents_BT[numbers],
+            None if self.positions_BT is None else self.positions_BT[numbers],
         )
 
     def layout(self, row: int) -> SequenceLayout:
-        return SequenceLayout(self.lengths[row], self.prefixes[row])
+        return SequenceLayout(self.lengths[row], self.prefixes[row], self.documents(row))
+
+    def documents(self, row: int) -> IntArray | None:
+        """The document of each token of a text."""
+        if self.documents_BT is None:
+            return None
+        return self.documents_BT[row, : self.lengths[row]]
+
+    def positions(self, row: int) -> IntArray:
+        """What position encodings read of each token of a text."""
+        if self.positions_BT is None:
+            return np.arange(self.lengths[row])
+        return self.positions_BT[row, : self.lengths[row]]
+
+    def with_documents(
+        self, layout: BatchLayout, places_BT: IntArray, device: torch.device
+    ) -> BatchLayout:
+        """A layout of some places, with their documents and positions."""
+        index = np.maximum(places_BT, 0)
+        if self.documents_BT is not None:
+            documents = np.take_along_axis(self.documents_BT, index, 1)
+            layout = replace(layout, documents_BT=torch.from_numpy(documents).to(device))
+        if self.positions_BT is not None:
+            positions = np.take_along_axis(self.positions_BT, index, 1)
+            layout = replace(layout, positions_BT=torch.from_numpy(positions).to(device))
+        return layout
+
+    def append(self, n_tokens: int) -> CachedTexts:
+        """The texts with more tokens of their last documents behind them."""
+        lengths = tuple(length + n_tokens for length in self.lengths)
+        longest = max(lengths)
+        documents = positions = None
+        if self.documents_BT is not None:
+            documents = np.zeros((self.n_sequences, longest), np.int64)
+            for row, length in enumerate(self.lengths):
+                documents[row, :length] = self.documents_BT[row, :length]
+                documents[row, length:] = documents[row, max(length - 1, 0)]
+        if self.positions_BT is not None:
+            positions = np.zeros((self.n_sequences, longest), np.int64)
+            for row, length in enumerate(self.lengths):
+                positions[row, :length] = self.positions_BT[row, :length]
+                last = positions[row, length - 1] if length else -1
+                positions[row, length:] = last + 1 + np.arange(longest - length)
+        return CachedTexts(lengths, self.prefixes, documents, positions)
 
     def prefix(self, device: torch.device) -> int | Tensor:
         """One for all rows, or [B]: always the same object, by which masks tell that two prefixes
@@ -86,6 +137,7 @@ def query_layout(places_BT: IntArray, texts: CachedTexts, device: torch.device) 
     """How tokens lie that are read: one after the other, or wherever they stand."""
     n_sequences, n_read = places_BT.shape
     layout = BatchLayout(n_sequences=n_sequences, length=n_read, prefix=texts.prefix(device))
+    layout = texts.with_documents(layout, places_BT, device)
     start = int(places_BT[0, 0])
     if (places_BT == np.arange(start, start + n_read)).all():
         return replace(layout, start=start)
@@ -107,7 +159,8 @@ def key_layout(
 
 def is_needed(rule: Rule, places: IntArray, texts: CachedTexts, row: int) -> NDArray[np.bool_]:
     """Which slots hold what a later token can see."""
-    needed = needed_later(rule, places, texts.lengths[row], texts.prefixes[row]).any(0)
+    length, prefix = texts.lengths[row], texts.prefixes[row]
+    needed = needed_later(rule, places, length, prefix, texts.documents(row)).any(0)
     return needed & (places != NO_PLACE)
 
 

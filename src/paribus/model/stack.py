@@ -12,13 +12,13 @@ from paribus.batch import BatchLayout
 from paribus.masks import Rule
 from paribus.model.attention import AttentionContext
 from paribus.model.block import CrossSource, TransformerBlock
-from paribus.model.cache import SourceKeys
 from paribus.model.dropout import DropoutKey, dropout
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward
 from paribus.model.kernels import AttentionMask, KernelChoice
 from paribus.model.norm import Norm
 from paribus.model.positions import Positions
+from paribus.model.source_keys import SourceKeys
 from paribus.spec import Latent, ResolvedArchitecture, Stack
 
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import SameDocument, appendable, leaves
+from paribus.masks import appendable, keeps_source
 from paribus.model.block import TransformerBlock
-from paribus.model.cache import Keys, SourceKeys, StackCache, StackPass
+from paribus.model.cache import Keys, StackCache, StackPass
 from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer
@@ -23,12 +23,17 @@ from paribus.model.output_head import OutputHead
 from paribus.model.reading import (
     Cache,
     CachedStates,
+    SourceGrowth,
     appended_places,
     places_to_read,
+    require_growth,
+    source_growth,
+    source_views,
     texts_of,
     tokens_at,
 )
-from paribus.model.slots import IntArray
+from paribus.model.slots import IntArray, query_layout
+from paribus.model.source_keys import SourceKeys, grow_source
 from paribus.model.stack import HiddenStates, TransformerStack
 from paribus.spec import Architecture, resolve
 
@@ -55,8 +60,6 @@ class Transformer(nn.Module):
         super().__init__()
         self.architecture, self.spec = architecture, resolve(architecture)
         spec = self.spec
-        masks = [rule for stack in spec.stacks for rule in stack.masks]
-        self.separates_documents = any(SameDocument() in leaves(rule) for rule in masks)
         self.embedding = _empty_embedding(spec.n_vocab, spec.d_model)
         n_segments = spec.embedding.n_segments
         if n_segments:
@@ -116,23 +119,29 @@ class Transformer(nn.Module):
         """Read texts of which a cache may hold a part, and keep what a continuation needs.
 
         `batch` has each text from its beginning, padded on the right. `cache` is that of the same
-        texts before they grew. Only tokens that are new or whose keys changed go through the
-        model. A new source makes all that was read beside another one stale. Buffers have room for
+        texts and sources before they grew. Only tokens that are new or whose keys changed go
+        through the model. A source that is left out is that of the cache. Buffers have room for
         `reserve` tokens.
         """
         texts = texts_of(batch)
-        self._require_length(max(texts.lengths))
-        empty = StackCache.empty(self.spec.stack.masks, batch.layout.n_sequences)
-        cache = cache or Cache(empty)
+        self._require_documents_on_both_sides(batch)
+        self._require_side_fits(batch)
+        cache = cache or Cache(StackCache.empty(self.spec.stack.masks, texts.n_sequences))
         forward = Forward(observer=observer, weights=cache.weights)
         self._require_source(batch.source or cache.source)
+        stack, views, source_places_BS = cache.stack, None, None
+        require_growth(stack.texts, texts, "text", least=1)
         if batch.source is not None:
-            source = self._source_keys(batch.source, forward)
-            cache = replace(cache, stack=empty, source=source)
-        stack = cache.stack
-        places_BT = places_to_read(stack.rules, stack.texts, texts)
+            growth = self._source_growth(batch.source, cache)
+            if cache.source is not None:
+                cross = [block.cross for block in self.spec.stack.layers]
+                views = source_views(cross, cache, texts, growth)
+            source = self._read_source(batch.source, cache.source, growth, forward)
+            cache, source_places_BS = replace(cache, source=source), growth.places_BS
+        places_BT = places_to_read(stack.rules, stack.texts, texts, views)
         stack_pass = StackPass(stack, places_BT, texts, batch.tokens_BT.device, reserve)
-        return self._read_pass(tokens_at(batch, places_BT), places_BT, stack_pass, cache, forward)
+        out = self._read_pass(tokens_at(batch, places_BT), places_BT, stack_pass, cache, forward)
+        return out._replace(source_places_BS=source_places_BS)
 
     def append(self, tokens_BT: Tensor, cache: Cache) -> CachedStates:
         """Read tokens behind each text of a cache. Prefixes stay where they are."""
@@ -166,17 +175,46 @@ class Transformer(nn.Module):
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, cache.source, forward)
         return CachedStates(out.states_BTD, places_BT, replace(cache, stack=stack_pass.finish()))
 
-    def _source_keys(self, source: Batch, forward: Forward) -> SourceKeys:
-        """What each layer attends to of a source."""
-        assert self.encoder is not None
+    def _source_growth(self, source: Batch, cache: Cache) -> SourceGrowth:
+        assert self.spec.encoder is not None
         self._require_side_fits(source)
-        states_BSD = self._encode(self.encoder, source, forward).states_BTD
+        texts = texts_of(source)
+        if cache.source is None:
+            old = StackCache.empty(self.spec.encoder.masks, texts.n_sequences).texts
+        else:
+            old = cache.source.texts
+        return source_growth(self.spec.encoder.masks, old, texts)
+
+    def _read_source(
+        self, source: Batch, old: SourceKeys | None, growth: SourceGrowth, forward: Forward
+    ) -> SourceKeys:
+        """What each layer attends to of sources that grew; only what changed is encoded."""
+        assert self.encoder is not None
+        places_BS, texts, device = growth.places_BS, growth.texts, source.tokens_BT.device
+        if old is not None and places_BS.shape[1] == 0:
+            return old
+        masks, tokens_BS = self.encoder.stack.masks, tokens_at(source, places_BS)
+        kept = old.encoder if old else StackCache.empty(masks, texts.n_sequences)
+        if keeps_source(masks):
+            encoder_pass = StackPass(kept, places_BS, texts, device)
+            own = replace(forward, cache=encoder_pass)
+            states_BSD = self._encode(
+                self.encoder, Batch(tokens_BS, encoder_pass.queries), own
+            ).states_BTD
+            kept = encoder_pass.finish()
+        else:
+            if growth.is_whole and places_BS.shape[1] == source.layout.length:
+                layout = source.layout
+            else:
+                layout = query_layout(places_BS, texts, device)
+            states_BSD = self._encode(self.encoder, Batch(tokens_BS, layout), forward).states_BTD
+            kept = replace(kept, texts=texts)
         layers: dict[int, Keys] = {}
         for number, block in enumerate(self.stack.layers):
             assert isinstance(block, TransformerBlock)
             if block.cross is not None:
                 layers[number] = block.cross.source_keys(states_BSD, forward)
-        return SourceKeys(layers, source.layout)
+        return grow_source(old, kept, places_BS, layers)
 
     def _require_source(self, source: Batch | SourceKeys | None) -> None:
         if (source is None) != (self.encoder is None):
@@ -269,6 +307,12 @@ class Transformer(nn.Module):
                 if batch.source is None
                 else "batch.source is given, but the model has no encoder; leave it out"
             )
+        self._require_documents_on_both_sides(batch)
+        for side in (batch, batch.source):
+            if side is not None:
+                self._require_side_fits(side)
+
+    def _require_documents_on_both_sides(self, batch: Batch) -> None:
         if batch.source is not None and (batch.layout.documents_BT is None) != (
             batch.source.layout.documents_BT is None
         ):
@@ -276,13 +320,10 @@ class Transformer(nn.Module):
                 "batch and batch.source must both have documents_BT, or neither; one of them has"
                 " none"
             )
-        for side in (batch, batch.source):
-            if side is not None:
-                self._require_side_fits(side)
 
     def _require_side_fits(self, side: Batch) -> None:
         """What holds for each sequence that a stack reads, whether a text or its source."""
-        if side.layout.documents_BT is not None and not self.separates_documents:
+        if side.layout.documents_BT is not None and not self.spec.asks_for_documents:
             raise SpecError(
                 f"batch has documents_BT, but the mask {self.architecture.mask} does not keep"
                 " documents apart; add '& same_document' to it, or leave them out"

@@ -12,7 +12,6 @@ from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.masks import (
     PREFIX_RULES,
-    SameDocument,
     SequenceLayout,
     find_leak,
     find_path,
@@ -43,7 +42,7 @@ MAX_SPLITS = 32  # of an objective that are looked at where what a mask shows de
 
 def separates_documents(spec: ResolvedArchitecture) -> bool:
     """Do the masks ask which document a token belongs to?"""
-    return any(SameDocument() in leaves(rule) for stack in spec.stacks for rule in stack.masks)
+    return spec.asks_for_documents
 
 
 def require_permitted(

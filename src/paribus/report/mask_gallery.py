@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from paribus.masks import (
+    DOCUMENT_RULES,
     Rule,
-    SameDocument,
     coarse_mask,
     coarse_stride,
     head_rules,
@@ -81,7 +81,7 @@ def _distinct_rules(report: ReportData, arm: str) -> Iterator[tuple[str, Rule]]:
 def _note(rule: Rule) -> str:
     """What the drawing of a mask assumes."""
     notes: list[str] = []
-    if SameDocument() in leaves(rule):
+    if leaves(rule) & DOCUMENT_RULES:
         notes.append("two documents")
     stride = coarse_stride(rule, SIDE)
     if stride > 1:

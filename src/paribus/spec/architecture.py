@@ -295,6 +295,10 @@ class Encoder(Spec):
     """Number of layers of the encoder."""
     mask: Mask = Full()
     """Who sees whom in the encoder."""
+    cross: Annotated[Mask | None, Field(exclude_if=lambda rule: rule is None)] = None
+    """Which documents of the source a token of the main stack sees: `full`, `same_document` or
+    `documents_so_far`. If left out: its own where `mask` has `same_document`, otherwise all.
+    """
     shared: bool = False
     """Whether the encoder uses the blocks of the main stack, without their cross-attention."""
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from paribus.errors import SpecError
 from paribus.masks import (
+    DOCUMENT_RULES,
     Full,
+    Padding,
     Rule,
     SameDocument,
     divisors,
@@ -82,6 +84,16 @@ class ResolvedArchitecture(Spec):
             return (self.stack,)
         return (self.stack, self.encoder)
 
+    @property
+    def asks_for_documents(self) -> bool:
+        """Does what a token sees, of its own text or of a source, depend on documents?"""
+        rules: set[Rule] = set()
+        for stack in self.stacks:
+            for block in stack.layers:
+                rules |= leaves(block.mask)
+                rules |= leaves(block.cross) if block.cross is not None else set()
+        return bool(rules & DOCUMENT_RULES)
+
 
 def resolve(spec: Architecture) -> ResolvedArchitecture:
     """One block per layer with nothing implicit; SpecError lists every combination that cannot
@@ -90,8 +102,8 @@ def resolve(spec: Architecture) -> ResolvedArchitecture:
     problems = list(_problems(spec))
     if problems:
         raise SpecError(problems)
-    cross = None if spec.encoder is None else _cross_mask(spec.mask)
     encoder = spec.encoder
+    cross = None if encoder is None else encoder.cross or _default_cross(spec.mask)
     return ResolvedArchitecture(
         n_vocab=spec.n_vocab,
         max_length=spec.max_length,
@@ -122,9 +134,10 @@ def is_bidirectional(stack: Stack) -> bool:
 def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) -> Stack:
     blocks: list[Block] = []
     for layer in range(n_layers):
+        here = None if cross is None else rule_at_layer(cross, layer, n_layers)
         block = Block(
             mask=_without_padding_rule(rule_at_layer(mask, layer, n_layers)),
-            cross=cross,
+            cross=None if here is None else _without_padding_rule(here),
             attention=_attention(spec),
             feed_forward=_feed_forward(spec, layer),
         )
@@ -137,7 +150,7 @@ def _without_padding_rule(mask: Rule) -> Rule:
     return simplify_rule(mask, has_documents=True, has_padding=False, has_prefix=True)
 
 
-def _cross_mask(mask: Rule) -> Rule:
+def _default_cross(mask: Rule) -> Rule:
     """The whole source, or that of the same document where the stack keeps documents apart."""
     if SameDocument() in leaves(mask):
         return SameDocument()
@@ -199,6 +212,7 @@ def _problems(spec: Architecture) -> Iterator[str]:
         yield from _mask_problems(
             "encoder.mask", spec.encoder.mask, spec.encoder.n_layers, spec.attention.n_heads
         )
+        yield from _cross_problems(spec, spec.encoder.cross)
         if spec.encoder.shared and spec.encoder.n_layers != spec.n_layers:
             yield (
                 f"encoder.n_layers is {spec.encoder.n_layers} with shared blocks, but n_layers is"
@@ -219,6 +233,19 @@ def _mask_problems(path: str, mask: Rule, n_layers: int, n_heads: int) -> Iterat
             rule_at_head(rule_at_layer(mask, layer, n_layers), 0, n_heads)
     except SpecError as fault:
         yield f"{path} {str(fault).removeprefix('mask ')}"
+
+
+def _cross_problems(spec: Architecture, cross: Rule | None) -> Iterator[str]:
+    if cross is None:
+        return
+    yield from _mask_problems("encoder.cross", cross, spec.n_layers, spec.attention.n_heads)
+    others = leaves(cross) - DOCUMENT_RULES - {Full(), Padding()}
+    if others:
+        yield (
+            f"encoder.cross is '{cross}', but {min(map(str, others))!r} compares places, and those"
+            " of a text and of its source are not one sequence; use 'full', 'same_document' or"
+            " 'documents_so_far'"
+        )
 
 
 def _head_problems(spec: Architecture, attention: MultiHead) -> Iterator[str]:

@@ -143,6 +143,7 @@ _VALUES: Mapping[str, str] = {
     "window": "sliding_window local",
     "strided": "dilated",
     "same_document": "block_diagonal document",
+    "documents_so_far": "block_causal document_causal",
     "bytes": "byte byte_level char utf8",
     "bpe": "byte_pair byte_level_bpe bytepair",
     "file": "tokenizers huggingface hf",

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paribus.batch import BatchLayout
 from paribus.cli.terminal.arguments import NamedArchitecture
-from paribus.masks import Rule, SameDocument, head_rules, leaves
+from paribus.masks import DOCUMENT_RULES, Rule, head_rules, leaves
 from paribus.model.kernels import (
     AttentionMask,
     Kernel,
@@ -112,7 +112,7 @@ def _head_width(attention: MultiHead | Latent) -> int:
 
 
 def _view(case: AttentionCase, device: torch.device) -> AttentionMask:
-    if SameDocument() in leaves(case.rule):
+    if leaves(case.rule) & DOCUMENT_RULES:
         documents = torch.arange(_LENGTH, device=device)[None] // 13
     else:
         documents = None

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from paribus.cli.terminal.field_format import format_ranges
 from paribus.masks import (
+    DOCUMENT_RULES,
     Rule,
-    SameDocument,
     coarse_mask,
     coarse_stride,
     leaves,
@@ -40,7 +40,7 @@ class MaskPanel:
     def note(self) -> str:
         """What the drawing assumes."""
         notes: list[str] = []
-        if SameDocument() in leaves(self.rule):
+        if leaves(self.rule) & DOCUMENT_RULES:
             notes.append("two documents")
         if self.step > 1:
             notes.append(f"a square is {self.step} positions")

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from paribus.batch import BatchLayout
 from paribus.masks import (
+    DOCUMENT_RULES,
     Full,
     Padding,
     Rule,
-    SameDocument,
     SameSide,
     head_rules,
     leaves,
@@ -52,7 +52,7 @@ class AttentionMask:
     def is_static(self) -> bool:
         """Does the rule depend on positions alone, not on the batch?"""
         tensors = isinstance(self.keys.prefix, Tensor) or bool(
-            leaves(self.rule) & {Padding(), SameDocument()}
+            leaves(self.rule) & {Padding(), *DOCUMENT_RULES}
         )
         return not tensors and not self._has_places
 
@@ -79,7 +79,8 @@ class AttentionMask:
         if not inside or self._has_places:
             return leaves(self.rule) != {Full()}
         crosses = self.queries.documents_BT is not self.keys.documents_BT
-        return Padding() in leaves(self.rule) or (crosses and SameDocument() in leaves(self.rule))
+        asks_for_documents = bool(leaves(self.rule) & DOCUMENT_RULES)
+        return Padding() in leaves(self.rule) or (crosses and asks_for_documents)
 
     @cached_property
     def dense_mask(self) -> Tensor:

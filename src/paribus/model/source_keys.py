@@ -1,0 +1,81 @@
+"""What is kept of a source: keys and values for cross-attention, and the encoder's own where they
+stay valid while the source grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from paribus.batch import BatchLayout
+from paribus.model.cache import Keys, StackCache, gather_slots, pad_slots
+from paribus.model.slots import NO_PLACE, CachedTexts, IntArray, SlotTable, without_places
+
+
+@dataclass(frozen=True, eq=False)
+class SourceKeys:
+    """Keys and values of sources for the cross-attention of each layer, and how they lie."""
+
+    layers: dict[int, Keys]
+    table: SlotTable
+    encoder: StackCache  # the encoder's own; empty where growth makes them stale
+    layout: BatchLayout
+
+    @property
+    def texts(self) -> CachedTexts:
+        """How the sources lie."""
+        return self.encoder.texts
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the slots in use."""
+        total = self.encoder.n_bytes
+        for keys in self.layers.values():
+            total += sum(tensor.nbytes for tensor in keys)
+        return total
+
+    def select_rows(self, rows: Sequence[int]) -> SourceKeys:
+        """Some of the sources, in any order and any number of times each."""
+        layers, index = {}, torch.tensor(rows)
+        for number, keys in self.layers.items():
+            index = index.to(keys[0].device)
+            layers[number] = tuple(tensor[index] for tensor in keys)
+        places = self.table.places_BS
+        table = SlotTable(self.table.n_used, None if places is None else places[list(rows)])
+        layout = self.layout.select_rows(index)
+        return SourceKeys(layers, table, self.encoder.select_rows(rows), layout)
+
+
+def grow_source(
+    old: SourceKeys | None, encoder: StackCache, places_BS: IntArray, new_layers: dict[int, Keys]
+) -> SourceKeys:
+    """Keys of sources with those of some places, which are new or were read again; `encoder` is
+    what it keeps then.
+    """
+    table, layers = SlotTable(), new_layers
+    if old is not None:
+        table, kept_layers = _without_slots_of(old, places_BS)
+        if table.n_used:
+            layers = {}
+            for number, new_keys in new_layers.items():
+                pairs = zip(kept_layers[number], new_keys, strict=True)
+                layers[number] = tuple(torch.cat(pair, 2) for pair in pairs)
+    table = table.append(places_BS)
+    device = next(iter(layers.values()))[0].device
+    return SourceKeys(layers, table, encoder, table.layout(encoder.texts, device))
+
+
+def _without_slots_of(old: SourceKeys, places_BS: IntArray) -> tuple[SlotTable, dict[int, Keys]]:
+    """The table and keys without some places, packed."""
+    table = without_places(old.table, places_BS)
+    if table is old.table or table.n_used == 0:
+        return table, old.layers
+    places = table.places(len(places_BS))
+    slots_BS = pad_slots([np.flatnonzero(row != NO_PLACE) for row in places])
+    kept = np.take_along_axis(places, np.maximum(slots_BS, 0), 1)
+    kept = np.where(slots_BS == NO_PLACE, NO_PLACE, kept)
+    layers = {number: gather_slots(keys, slots_BS) for number, keys in old.layers.items()}
+    return SlotTable().append(kept), layers
