@@ -19,6 +19,7 @@ from paribus.spec.conversation import Conversation, Custom, possible_customs
 from paribus.spec.turn_price import price_turns
 
 CONVERSATION = Conversation(n_turns=4, n_user=5, n_answer=3)
+BY_TURN = {"encoder.mask": "same_document", "encoder.cross": "documents_so_far"}
 SPEAKERS: list[tuple[str, dict[str, Any]]] = [
     ("gpt2", {}),
     ("gpt2", {"mask": "causal & window(7)"}),
@@ -30,6 +31,12 @@ SPEAKERS: list[tuple[str, dict[str, Any]]] = [
     ("t5", {}),
     ("bart", {}),
     ("encdec-shared", {}),
+    ("encdec-causal-encoder", {}),
+    ("t5", {"encoder.mask": "window(3)"}),
+    ("t5", BY_TURN),
+    ("bart", BY_TURN),
+    ("t5", {**BY_TURN, "encoder.mask": "causal & same_document"}),
+    ("t5", {**BY_TURN, "mask": "causal & window(6)"}),
 ]
 
 
@@ -37,8 +44,7 @@ def measured_customs() -> list[tuple[str, dict[str, Any], Custom]]:
     found = []
     for preset, changes in SPEAKERS:
         for custom in possible_customs(resolve(tiny_architecture(preset, changes))):
-            if custom != "encode each turn":
-                found.append((preset, changes, custom))
+            found.append((preset, changes, custom))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What every turn of a conversation costs: time to the first token, tokens read again, cache, FLOPs.
+"""What every turn of a conversation costs: time to first token, tokens read again, cache, FLOPs.
 
 Each RUN or ARCH holds the same conversation, turn by turn, and keeps of its cache what the mask
 lets it keep. Tokens, bytes and FLOPs are counted by arithmetic, and times are measured. An

@@ -14,7 +14,12 @@ from paribus.errors import SpecError
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint
 from paribus.nearest import did_you_mean
 from paribus.spec import Architecture, load, resolve
-from paribus.spec.conversation import Conversation, Custom, possible_customs, require_custom
+from paribus.spec.conversation import (
+    Conversation,
+    Custom,
+    encode_each_turn,
+    possible_customs,
+)
 from paribus.spec.match import Match, match_lengths
 from paribus.spec.merging import merge_tables
 from paribus.spec.turn_design import TurnDesign, load_turn_design
@@ -61,12 +66,18 @@ def design_arms(design: TurnDesign) -> list[ConversationArm]:
         table = merge_tables(design.base, design.arms[name].architecture)
         named[name] = load(table, max_length=conversation.length)
     arms: list[ConversationArm] = []
+    possible: dict[str, list[str]] = {}
     for arm in conversation_arms(named, conversation, design.match):
-        custom = design.arms[arm.name].custom
-        if custom is not None:
-            require_custom(resolve(arm.architecture), custom)
-        if custom in (None, arm.custom):
+        possible.setdefault(arm.name, []).append(arm.custom)
+        if design.arms[arm.name].custom in (None, arm.custom):
             arms.append(arm)
+    for name, customs in possible.items():
+        custom = design.arms[name].custom
+        if custom is not None and custom not in customs:
+            raise SpecError(
+                f"arms.{name}.custom is {custom!r}, but it holds a conversation by"
+                f" {' or '.join(map(repr, customs))}; use that, or leave it out"
+            )
     return arms
 
 
@@ -78,11 +89,20 @@ def conversation_arms(
     baseline = next(iter(named.values()))
     for name, architecture in named.items():
         sized, moved = _match(architecture, baseline, match, conversation)
-        for custom in possible_customs(resolve(sized)):
-            arms.append(
-                ConversationArm(name=name, custom=custom, architecture=sized, moved_fields=moved)
-            )
+        variants = [sized]
+        if _reads_conversation_anew(sized):
+            variants.append(encode_each_turn(sized))
+        for variant in variants:
+            for custom in possible_customs(resolve(variant)):
+                arm = ConversationArm(
+                    name=name, custom=custom, architecture=variant, moved_fields=moved
+                )
+                arms.append(arm)
     return arms
+
+
+def _reads_conversation_anew(architecture: Architecture) -> bool:
+    return "encode conversation" in possible_customs(resolve(architecture))
 
 
 def _match(

@@ -20,7 +20,6 @@ from paribus.spec.price import count_parameters
 from paribus.spec.turn_price import TurnPrice, price_turns
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-NOT_MEASURED = ("encode each turn",)
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def study_turns(
     for arm in arms:
         spec = resolve(arm.architecture)
         prices.append(price_turns(spec, arm.custom, conversation, bytes_per_value))
-    measured: list[MeasuredTurns | None] = [None] * len(arms)
+    measured: Sequence[MeasuredTurns | None] = [None] * len(arms)
     if timing is not None and machine is not None:
         measured = _measure(arms, conversation, machine, timing.n_repeats)
     arm_turns = []
@@ -98,22 +97,16 @@ def study_turns(
 
 def _measure(
     arms: Sequence[ConversationArm], conversation: Conversation, machine: _Machine, n_repeats: int
-) -> list[MeasuredTurns | None]:
-    """What each arm was measured to cost; None of those that cannot be held."""
+) -> list[MeasuredTurns]:
+    """What each arm was measured to cost; arms of one architecture share a model."""
     models: dict[str, Transformer] = {}
-    speakers: dict[int, Speaker] = {}
-    for number, arm in enumerate(arms):
-        if arm.custom in NOT_MEASURED:
-            continue
+    speakers = []
+    for arm in arms:
         key = arm.name + architecture_fingerprint(resolve(arm.architecture))
         if key not in models:
             models[key] = _model(arm, machine)
-        speakers[number] = Speaker(models[key], arm.custom)
-    if not speakers:
-        return [None] * len(arms)
-    turns = measure_turns(list(speakers.values()), conversation, n_repeats)
-    by_number = dict(zip(speakers, turns, strict=True))
-    return [by_number.get(number) for number in range(len(arms))]
+        speakers.append(Speaker(models[key], arm.custom))
+    return measure_turns(speakers, conversation, n_repeats)
 
 
 def _model(arm: ConversationArm, machine: _Machine) -> Transformer:

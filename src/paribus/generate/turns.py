@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from paribus.batch import Batch
-from paribus.errors import SpecError, UnsupportedError
+from paribus.errors import SpecError
+from paribus.masks import SequenceLayout
+from paribus.masks.source_growth import keeps_source
 from paribus.model import Transformer
 from paribus.model.reading import Cache, CachedStates
 from paribus.runtime import torch_generator
@@ -133,14 +136,12 @@ class ConversationReader:
         model, custom = speaker.model, speaker.custom
         require_custom(model.spec, custom)
         require_fit(model.spec, custom, conversation)
-        if custom == "encode each turn":
-            raise UnsupportedError(
-                "custom is 'encode each turn', which is counted but not yet measured; use 'encode"
-                " conversation'"
-            )
         self._model, self._custom, self._conversation = model, custom, conversation
         self._device = model.embedding.weight.device
         self._answers_KA = tokens.answers_KA.to(self._device)
+        self._prompts_1T = tokens.prompts_KU.flatten()[None].to(self._device)
+        starts_K1 = torch.full_like(self._answers_KA[:, :1], DECODER_START)
+        self._started_1T = torch.cat([starts_K1, self._answers_KA], 1).flatten()[None]
         self._text_1T = tokens.text(conversation.length).to(self._device)
         self._plans = [self._plan(texts) for texts in all_turn_texts(conversation, custom)]
 
@@ -193,8 +194,8 @@ class ConversationReader:
     ) -> CachedStates:
         """Read what stands before the answer of a turn."""
         texts = plan.texts
-        if self._custom == "encode conversation":
-            return self._model.read(self._source_batch(texts), None, texts.end.length, counter)
+        if self._model.encoder is not None:
+            return self._read_beside_source(texts, cache, counter)
         text_1T = self._text_1T[:, : texts.prompt.length]
         if plan.appends and counter is None:
             assert cache is not None
@@ -204,10 +205,42 @@ class ConversationReader:
             cache = None
         return self._model.read(batch, cache, self._conversation.length, counter)
 
-    def _source_batch(self, texts: TurnTexts) -> Batch:
-        start = self._text_1T.new_full((1, 1), DECODER_START)
-        source = Batch.of(self._text_1T[:, : texts.source.length], prefix=texts.source.prefix)
-        return Batch.of(start, source=source)
+    def _read_beside_source(
+        self, texts: TurnTexts, cache: Cache | None, counter: _TokenCounter | None
+    ) -> CachedStates:
+        assert self._model.spec.encoder is not None
+        if self._custom == "encode each turn":
+            text, source = self._started_1T, self._prompts_1T
+        else:
+            text, source = self._started_1T, self._text_1T
+            if cache is not None:
+                keeps_keys = keeps_source(self._model.spec.encoder.masks)
+                cache = cache.without_text() if keeps_keys else None
+        batch = Batch.of(
+            text[:, : texts.prompt.length],
+            documents_BT=self._documents(texts.prompt),
+            source=Batch.of(
+                source[:, : texts.source.length],
+                prefix=texts.source.prefix,
+                documents_BT=self._documents(texts.source),
+                positions_BT=self._positions(texts.source),
+            ),
+        )
+        reserve = min(self._conversation.length, self._model.spec.max_length)
+        return self._model.read(batch, cache, reserve, counter)
+
+    def _documents(self, layout: SequenceLayout) -> Tensor | None:
+        if layout.documents is None:
+            return None
+        return torch.from_numpy(layout.documents)[None].to(self._device)
+
+    def _positions(self, layout: SequenceLayout) -> Tensor | None:
+        """Positions that begin anew with each document: it is encoded as if alone."""
+        if layout.documents is None:
+            return None
+        _, first = np.unique(layout.documents, return_index=True)
+        places = np.arange(layout.length) - first[layout.documents]
+        return torch.from_numpy(places)[None].to(self._device)
 
     def _read_answer(self, plan: _TurnPlan, cache: Cache, n_timed: int) -> Cache:
         """The cache at the end of a turn: the rest of the answer but its last token is read, and
@@ -218,7 +251,10 @@ class ConversationReader:
         if rest.shape[1]:
             cache = self._model.append(rest, cache).cache
         assert cache.lengths == (plan.texts.end.length,)
-        return replace(cache, stack=cache.stack.compact())
+        source = cache.source
+        if source is not None:
+            source = replace(source, encoder=source.encoder.compact())
+        return replace(cache, stack=cache.stack.compact(), source=source)
 
     def _choose(self, out: CachedStates) -> int:
         """The likeliest token; to know it here is to wait for it."""

@@ -116,14 +116,16 @@ def with_missing(
     """
     everyone = slice(0, layout.length)
     visible = {rule: visible_rows(rule, layout, everyone) for rule in dict.fromkeys(stack)}
-    while True:
+    while not is_read.all():
         is_missing = np.zeros(layout.length, bool)
+        is_seen = {rule: rows[is_read].any(0) for rule, rows in visible.items()}
         for rule, there, needed in zip(stack, is_there, is_needed, strict=True):
-            is_wanted = needed | visible[rule][is_read].any(0)
+            is_wanted = needed | is_seen[rule]
             is_missing |= is_wanted & ~there
         if not (is_missing & ~is_read).any():
-            return is_read
+            break
         is_read = is_read | is_missing
+    return is_read
 
 
 def _keeps_everything(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> bool:

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import PREFIX_RULES, SequenceLayout, appendable, leaves
+from paribus.masks import PREFIX_RULES, DocumentsSoFar, SequenceLayout, appendable, leaves
+from paribus.spec.architecture import Architecture
 from paribus.spec.base import MAX_SIZE
+from paribus.spec.reading import load
 from paribus.spec.resolved import ResolvedArchitecture
 
 Custom = Literal[
@@ -68,9 +72,7 @@ class TurnTexts:
     end: SequenceLayout
     source_before: SequenceLayout  # of the encoder; empty without one
     source: SequenceLayout
-    n_source_keys: int  # source tokens that the answer can see
-    n_new: int  # tokens that no stack has read before, with the one that starts a decoder
-    source_grows: bool = False  # is the source of the next turn this one with more behind it?
+    n_new: int  # tokens that no stack has read before, with the one that starts an answer
 
 
 def possible_customs(spec: ResolvedArchitecture) -> tuple[Custom, ...]:
@@ -79,10 +81,25 @@ def possible_customs(spec: ResolvedArchitecture) -> tuple[Custom, ...]:
     """
     _require_answers(spec)
     if spec.encoder is not None:
-        return ("encode conversation", "encode each turn")
+        crosses = [block.cross for block in spec.stack.layers if block.cross is not None]
+        if any(DocumentsSoFar() in leaves(rule) for rule in crosses):
+            return ("encode each turn",)
+        return ("encode conversation",)
     if any(leaves(rule) & PREFIX_RULES for rule in spec.stack.masks):
         return ("growing prefix", "first prompt as prefix")
     return ("one sequence",)
+
+
+def encode_each_turn(architecture: Architecture) -> Architecture:
+    """An encoder-decoder whose encoder reads each turn alone, and whose i-th answer sees prompts 1
+    to i: the same parameters under other masks.
+    """
+    assert architecture.encoder is not None
+    changes = {
+        "encoder.mask": f"({architecture.encoder.mask}) & same_document",
+        "encoder.cross": "documents_so_far",
+    }
+    return load(architecture.model_dump(), changes=changes)
 
 
 def require_custom(spec: ResolvedArchitecture, custom: Custom) -> None:
@@ -97,38 +114,49 @@ def require_custom(spec: ResolvedArchitecture, custom: Custom) -> None:
 
 def turn_texts(conversation: Conversation, custom: Custom, turn: int) -> TurnTexts:
     """The texts of a turn under a custom; the first turn is 1."""
-    has_encoder = custom in ("encode conversation", "encode each turn")
-    n_new = conversation.n_user + int(turn > 1) + int(has_encoder)
-    if not has_encoder:
-        return _sequence_texts(conversation, custom, turn, n_new)
-    nothing, n_answer = SequenceLayout(0), conversation.n_answer
-    if custom == "encode conversation":
-        source = _source(conversation.prompt_length(turn))
-        source_before = nothing
-        if turn > 1:
-            source_before = _source(conversation.prompt_length(turn - 1))
-        return TurnTexts(
-            turn=turn,
-            before=nothing,
-            prompt=SequenceLayout(1),
-            end=SequenceLayout(n_answer),
-            source_before=source_before,
-            source=source,
-            n_source_keys=source.length,
-            n_new=n_new,
-            source_grows=True,
-        )
+    match custom:
+        case "encode conversation":
+            return _encoded_conversation(conversation, turn)
+        case "encode each turn":
+            return _encoded_turns(conversation, turn)
+        case _:
+            return _sequence_texts(conversation, custom, turn)
+
+
+def _encoded_conversation(conversation: Conversation, turn: int) -> TurnTexts:
+    source_before = SequenceLayout(0)
+    if turn > 1:
+        source_before = _source(conversation.prompt_length(turn - 1))
+    return TurnTexts(
+        turn=turn,
+        before=SequenceLayout(0),
+        prompt=SequenceLayout(1),
+        end=SequenceLayout(conversation.n_answer),
+        source_before=source_before,
+        source=_source(conversation.prompt_length(turn)),
+        n_new=conversation.n_user + 1 + int(turn > 1),
+    )
+
+
+def _encoded_turns(conversation: Conversation, turn: int) -> TurnTexts:
+    """Each turn is a document of its own, in the source and in the text of all answers."""
+    n_user, n_answer = conversation.n_user, conversation.n_answer
     n_earlier = (turn - 1) * (n_answer + 1)  # each answer has a token that starts it
     return TurnTexts(
         turn=turn,
-        before=SequenceLayout(max(n_earlier - 1, 0)),
-        prompt=SequenceLayout(n_earlier + 1),
-        end=SequenceLayout(n_earlier + n_answer),
-        source_before=nothing,
-        source=_source(conversation.n_user),
-        n_source_keys=turn * conversation.n_user,
-        n_new=n_new,
+        before=_in_documents(max(n_earlier - 1, 0), n_answer + 1),
+        prompt=_in_documents(n_earlier + 1, n_answer + 1),
+        end=_in_documents(n_earlier + n_answer, n_answer + 1),
+        source_before=_in_documents((turn - 1) * n_user, n_user, is_source=True),
+        source=_in_documents(turn * n_user, n_user, is_source=True),
+        n_new=n_user + 1 + int(turn > 1),
     )
+
+
+def _in_documents(length: int, n_each: int, is_source: bool = False) -> SequenceLayout:
+    """A text of documents of equal length, of which the last may be cut."""
+    prefix = length if is_source else 0
+    return SequenceLayout(length, prefix, np.arange(length) // n_each)
 
 
 def all_turn_texts(conversation: Conversation, custom: Custom) -> Iterator[TurnTexts]:
@@ -137,8 +165,8 @@ def all_turn_texts(conversation: Conversation, custom: Custom) -> Iterator[TurnT
         yield turn_texts(conversation, custom, turn)
 
 
-def _sequence_texts(conversation: Conversation, custom: Custom, turn: int, n_new: int) -> TurnTexts:
-    nothing = SequenceLayout(0)
+def _sequence_texts(conversation: Conversation, custom: Custom, turn: int) -> TurnTexts:
+    nothing, n_new = SequenceLayout(0), conversation.n_user + int(turn > 1)
     length = conversation.prompt_length(turn)
     before = nothing
     if turn > 1:
@@ -152,7 +180,6 @@ def _sequence_texts(conversation: Conversation, custom: Custom, turn: int, n_new
         end=SequenceLayout(length + conversation.n_answer - 1, prefix),
         source_before=nothing,
         source=nothing,
-        n_source_keys=0,
         n_new=n_new,
     )
 

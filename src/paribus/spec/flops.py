@@ -79,6 +79,16 @@ class LayerGrowth:
 
 
 @dataclass(frozen=True)
+class CrossPairs:
+    """Queries, keys that are new, and pairs of both between a text and its source."""
+
+    n_queries: int
+    n_new_keys: int
+    dense: float
+    visible: float
+
+
+@dataclass(frozen=True)
 class _MultiplyAdds:
     """Multiply-adds of one block: per query position, per key position, per query-key pair of
     all heads.
@@ -224,29 +234,36 @@ def growth_flops(block: Block, d_model: int, growth: LayerGrowth) -> Flops:
     One token alone meets latents as they are. Several unfold all latents that are there.
     """
     n_read = int(np.count_nonzero(growth.is_read))
-    work, unfolded = _self_work(block, d_model), Flops(0, 0)
-    if isinstance(block.attention, Latent) and n_read == 1:
+    visible = count_visible_keys(block.mask, growth.text, growth.is_read)
+    if n_read == 1:
+        return one_by_one_flops(block, d_model, 1, growth.n_cached + 1, visible)
+    total = _flops(
+        _self_work(block, d_model), n_read, n_read, n_read * (growth.n_cached + n_read), visible
+    )
+    if isinstance(block.attention, Latent):
+        expansion = _MultiplyAdds(0, _latent_expansion(block.attention), 0)
+        total += _flops(expansion, 0, growth.n_cached, 0, 0)
+    return total
+
+
+def one_by_one_flops(
+    block: Block, d_model: int, n_tokens: int, dense_pairs: float, visible_pairs: float
+) -> Flops:
+    """One layer over tokens that are read one after another, with so many query-key pairs in
+    all; latents stay folded.
+    """
+    work = _self_work(block, d_model)
+    if isinstance(block.attention, Latent):
         absorbed = _absorbed_work(block.attention, d_model)
         feed_forward = _feed_forward_work(block, d_model)
         work = _MultiplyAdds(absorbed.query + feed_forward, absorbed.key, absorbed.pair)
-    elif isinstance(block.attention, Latent):
-        expansion = _MultiplyAdds(0, _latent_expansion(block.attention), 0)
-        unfolded = _flops(expansion, 0, growth.n_cached, 0, 0)
-    dense = n_read * (growth.n_cached + n_read)
-    visible = count_visible_keys(block.mask, growth.text, growth.is_read)
-    return _flops(work, n_read, n_read, dense, visible) + unfolded
+    return _flops(work, n_tokens, n_tokens, dense_pairs, visible_pairs)
 
 
-def cross_flops(
-    block: Block, d_model: int, n_queries: int, n_new_keys: int, visible_pairs: int
-) -> Flops:
-    """The cross-attention of one layer: queries that each see some keys of a source, and the keys
-    that are new. A query that sees a part of a source is computed against that part alone.
-    """
-    if block.cross is None:
-        return Flops(0, 0)
+def cross_flops(block: Block, d_model: int, pairs: CrossPairs) -> Flops:
+    """The cross-attention of one layer to a source, and the keys of the source that are new."""
     work = _attention_work(block.attention, d_model)
-    return _flops(work, n_queries, n_new_keys, visible_pairs, visible_pairs)
+    return _flops(work, pairs.n_queries, pairs.n_new_keys, pairs.dense, pairs.visible)
 
 
 def head_flops(spec: ResolvedArchitecture, length: int) -> Flops:

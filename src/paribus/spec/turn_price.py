@@ -4,15 +4,25 @@ the cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
 from paribus.errors import SpecError
-from paribus.masks import Rule, SequenceLayout, appendable, needed_later, plan_growth
+from paribus.masks import (
+    Rule,
+    SequenceLayout,
+    TextBesideSource,
+    count_visible_keys,
+    plan_growth,
+    plan_source_growth,
+    same_source_views,
+)
 from paribus.masks.dense import BoolArray
+from paribus.masks.growth import needed_by_layer
+from paribus.masks.source_growth import SourcePlan, keeps_source
 from paribus.spec.architecture import Latent, MultiHead
 from paribus.spec.conversation import (
     Conversation,
@@ -21,7 +31,15 @@ from paribus.spec.conversation import (
     require_custom,
     turn_texts,
 )
-from paribus.spec.flops import Flops, LayerGrowth, cross_flops, growth_flops, head_flops
+from paribus.spec.flops import (
+    CrossPairs,
+    Flops,
+    LayerGrowth,
+    cross_flops,
+    growth_flops,
+    head_flops,
+    one_by_one_flops,
+)
 from paribus.spec.resolved import Block, ResolvedArchitecture, Stack
 
 
@@ -56,21 +74,24 @@ def price_turns(
     if bytes_per_value < 1:
         raise SpecError(f"bytes_per_value is {bytes_per_value}; use 1 or more")
     prices = []
+    now = turn_texts(conversation, custom, 1)
+    read = _places_read(spec, now)
     for turn in range(1, conversation.n_turns + 1):
-        now = turn_texts(conversation, custom, turn)
         later = turn_texts(conversation, custom, turn + 1)
-        first_flops = _first_token_flops(spec, now)
+        read_later = _places_read(spec, later)
+        first_flops = _first_token_flops(spec, now, read)
         price = TurnPrice(
             turn=turn,
             n_prompt=conversation.prompt_length(turn),
-            n_read=count_tokens_read(spec, now),
-            n_read_again=count_tokens_read(spec, now) - now.n_new,
+            n_read=read.n_tokens,
+            n_read_again=read.n_tokens - now.n_new,
             first_token_flops=first_flops,
             turn_flops=first_flops + _answer_flops(spec, now),
             cache_bytes=_cached_values(spec, now) * bytes_per_value,
-            reused_bytes=_reused_values(spec, now, later) * bytes_per_value,
+            reused_bytes=_reused_values(spec, now, later, read_later) * bytes_per_value,
         )
         prices.append(price)
+        now, read = later, read_later
     return tuple(prices)
 
 
@@ -93,120 +114,153 @@ def require_fit(spec: ResolvedArchitecture, custom: Custom, conversation: Conver
 
 def stack_places_read(spec: ResolvedArchitecture, texts: TurnTexts) -> BoolArray:
     """Which tokens of its text the main stack reads before the first token of an answer."""
-    return plan_growth(spec.stack.masks, texts.before, texts.prompt).is_read
+    views = None
+    if spec.encoder is not None and texts.before.length:
+        views = same_source_views(
+            [block.cross for block in spec.stack.layers],
+            TextBesideSource(texts.before, texts.source_before),
+            TextBesideSource(texts.prompt, texts.source),
+            _source_plan(spec, texts).is_unchanged,
+        )
+    return plan_growth(spec.stack.masks, texts.before, texts.prompt, views).is_read
 
 
 def source_places_read(spec: ResolvedArchitecture, texts: TurnTexts) -> BoolArray:
     """Which tokens of its text the encoder reads; none without one."""
     if spec.encoder is None:
         return np.zeros(0, bool)
-    return plan_growth(spec.encoder.masks, texts.source_before, texts.source).is_read
+    return _source_plan(spec, texts).is_read
 
 
-def count_tokens_read(spec: ResolvedArchitecture, texts: TurnTexts) -> int:
-    """How many tokens go through a stack before the first token of an answer."""
-    n_stack = np.count_nonzero(stack_places_read(spec, texts))
-    return int(n_stack + np.count_nonzero(source_places_read(spec, texts)))
+def _source_plan(spec: ResolvedArchitecture, texts: TurnTexts) -> SourcePlan:
+    assert spec.encoder is not None
+    return plan_source_growth(spec.encoder.masks, texts.source_before, texts.source)
 
 
-def _first_token_flops(spec: ResolvedArchitecture, texts: TurnTexts) -> Flops:
+@dataclass(frozen=True, eq=False)
+class _PlacesRead:
+    """Which tokens of a text and of its source are read before the first token of an answer."""
+
+    stack: BoolArray
+    source: BoolArray
+
+    @property
+    def n_tokens(self) -> int:
+        return int(np.count_nonzero(self.stack) + np.count_nonzero(self.source))
+
+
+def _places_read(spec: ResolvedArchitecture, texts: TurnTexts) -> _PlacesRead:
+    return _PlacesRead(stack_places_read(spec, texts), source_places_read(spec, texts))
+
+
+def _first_token_flops(spec: ResolvedArchitecture, texts: TurnTexts, read: _PlacesRead) -> Flops:
     """Of what is read of both texts, and of the logits of one token."""
-    is_read = stack_places_read(spec, texts)
-    total = _growth_flops(spec.stack, spec.d_model, texts.before, texts.prompt, is_read)
-    total += head_flops(spec, 1)
+    total = head_flops(spec, 1)
+    for block, n_layers in _equal_layers(spec.stack):
+        n_cached = _count_cached(block.mask, texts.before, read.stack)
+        growth = LayerGrowth(texts.prompt, read.stack, n_cached)
+        own = growth_flops(block, spec.d_model, growth)
+        if block.cross is not None:
+            own += _cross_flops(block, spec.d_model, texts, read)
+        total += own * n_layers
     if spec.encoder is None:
         return total
-    is_source_read = source_places_read(spec, texts)
-    before, source = texts.source_before, texts.source
-    total += _growth_flops(spec.encoder, spec.d_model, before, source, is_source_read)
-    n_queries, n_new_keys = int(is_read.sum()), int(is_source_read.sum())
-    # of two queries the first is the last token of the answer before, which sees no new source
-    n_pairs = n_queries * texts.n_source_keys - (n_queries - 1) * source.length
-    for block in spec.stack.layers:
-        total += cross_flops(block, spec.d_model, n_queries, n_new_keys, n_pairs)
+    keeps_keys = keeps_source(spec.encoder.masks)
+    for block, n_layers in _equal_layers(spec.encoder):
+        n_cached = _count_cached(block.mask, texts.source_before, read.source) * keeps_keys
+        growth = LayerGrowth(texts.source, read.source, n_cached)
+        total += growth_flops(block, spec.d_model, growth) * n_layers
     return total
+
+
+def _cross_flops(block: Block, d_model: int, texts: TurnTexts, read: _PlacesRead) -> Flops:
+    """What is read of a text against its source, and the keys of what is read of the source."""
+    assert block.cross is not None
+    n_queries, n_new_keys = int(read.stack.sum()), int(read.source.sum())
+    visible = count_visible_keys(block.cross, texts.prompt, read.stack, texts.source)
+    dense = n_queries * texts.source.length
+    return cross_flops(block, d_model, CrossPairs(n_queries, n_new_keys, dense, visible))
 
 
 def _answer_flops(spec: ResolvedArchitecture, texts: TurnTexts) -> Flops:
     """Of the tokens after the first one, which are read and chosen one by one."""
-    total = Flops(0, 0)
-    for length in range(texts.prompt.length, texts.end.length):
-        before = SequenceLayout(length, texts.prompt.prefix)
-        after = SequenceLayout(length + 1, texts.prompt.prefix)
-        is_read = np.arange(length + 1) == length
-        total += _growth_flops(spec.stack, spec.d_model, before, after, is_read)
-        total += head_flops(spec, 1)
     n_tokens = texts.end.length - texts.prompt.length
-    for block in spec.stack.layers:
-        n_pairs = n_tokens * texts.n_source_keys
-        total += cross_flops(block, spec.d_model, n_tokens, 0, n_pairs)
+    total = head_flops(spec, 1) * n_tokens
+    is_answer = np.arange(texts.end.length) >= texts.prompt.length
+    for block, n_layers in _equal_layers(spec.stack):
+        # in an answer nobody sees what comes later: token by token or at once, the same pairs
+        visible = count_visible_keys(block.mask, texts.end, is_answer)
+        n_cached = _sum_cached(block.mask, texts)
+        own = one_by_one_flops(block, spec.d_model, n_tokens, n_cached + n_tokens, visible)
+        if block.cross is not None:
+            seen = count_visible_keys(block.cross, texts.end, is_answer, texts.source)
+            pairs = CrossPairs(n_tokens, 0, n_tokens * texts.source.length, seen)
+            own += cross_flops(block, spec.d_model, pairs)
+        total += own * n_layers
     return total
 
 
-def _growth_flops(
-    stack: Stack, d_model: int, before: SequenceLayout, after: SequenceLayout, is_read: BoolArray
-) -> Flops:
-    """All layers of a stack over the tokens that are read when its text grows."""
-    total = Flops(0, 0)
+def _equal_layers(stack: Stack) -> Iterator[tuple[Block, int]]:
+    """Blocks that stand one after another and are equal, with their number."""
     for block, layers in groupby(stack.layers):
-        is_cached = _is_needed(block.mask, before) & ~is_read[: before.length]
-        growth = LayerGrowth(after, is_read, int(is_cached.sum()))
-        total += growth_flops(block, d_model, growth) * len(list(layers))
-    return total
+        yield block, len(list(layers))
 
 
 def _is_needed(rule: Rule, text: SequenceLayout) -> BoolArray:
     """Which tokens of a text a later one sees in any head."""
-    by_head = needed_later(rule, np.arange(text.length), text.length, text.prefix)
-    return np.any(by_head, axis=0)
+    return needed_by_layer((rule,), text)[0]
+
+
+def _count_cached(rule: Rule, before: SequenceLayout, is_read: BoolArray) -> int:
+    """How many keys a layer has of tokens that are not read."""
+    return int((_is_needed(rule, before) & ~is_read[: before.length]).sum())
+
+
+def _sum_cached(rule: Rule, texts: TurnTexts) -> int:
+    """How many keys a layer has beside each token of an answer but the first, summed."""
+    first, last = texts.prompt, texts.end
+    if _is_needed(rule, first).all() and _is_needed(rule, last).all():
+        return sum(range(first.length, last.length))
+    total = 0
+    for length in range(first.length, last.length):
+        documents = None if last.documents is None else last.documents[:length]
+        total += int(_is_needed(rule, SequenceLayout(length, last.prefix, documents)).sum())
+    return total
 
 
 def _cached_values(spec: ResolvedArchitecture, texts: TurnTexts) -> int:
     """Values of keys that the cache of an answer holds at its end, with those of the source."""
     total = 0
-    for block, layers in groupby(spec.stack.layers):
+    for block, n_layers in _equal_layers(spec.stack):
         n_keys = int(_is_needed(block.mask, texts.end).sum())
-        own = key_values(block) * n_keys + source_key_values(block) * texts.n_source_keys
-        total += own * len(list(layers))
-    if spec.encoder is not None and keeps_encoder(spec, texts):
-        total += _stack_values(spec.encoder.layers, texts.source)
-    return total
+        own = key_values(block) * n_keys + source_key_values(block) * texts.source.length
+        total += own * n_layers
+    return total + _encoder_values(spec, texts)
 
 
-def _reused_values(spec: ResolvedArchitecture, texts: TurnTexts, later: TurnTexts) -> int:
-    """Values of keys in the cache that the next turn does not compute again."""
+def _reused_values(
+    spec: ResolvedArchitecture, texts: TurnTexts, later: TurnTexts, read: _PlacesRead
+) -> int:
+    """Values of keys in the cache of a turn that the next one, in which so much is `read`, does
+    not compute again.
+    """
     total = 0
-    if later.before.length:
-        is_read = stack_places_read(spec, later)[: later.before.length]
-        for block, layers in groupby(spec.stack.layers):
-            is_reused = _is_needed(block.mask, later.before) & ~is_read
-            total += int(is_reused.sum()) * key_values(block) * len(list(layers))
-    if spec.encoder is None:
-        return total
-    n_source_keys = texts.n_source_keys
-    if later.source_before.length:
-        is_source_read = source_places_read(spec, later)[: later.source_before.length]
-        n_source_keys = int((~is_source_read).sum())
-    if n_source_keys and keeps_encoder(spec, texts):
-        total += _stack_values(spec.encoder.layers, texts.source)
-    return total + n_source_keys * sum(map(source_key_values, spec.stack.layers))
+    n_source = int((~read.source[: texts.source.length]).sum())
+    for block, n_layers in _equal_layers(spec.stack):
+        n_keys = _count_cached(block.mask, later.before, read.stack)
+        own = n_keys * key_values(block) + n_source * source_key_values(block)
+        total += own * n_layers
+    return total + _encoder_values(spec, texts)
 
 
-def keeps_encoder(spec: ResolvedArchitecture, texts: TurnTexts) -> bool:
-    """Are keys of the encoder itself kept, because its source will grow and they stay valid?"""
-    if spec.encoder is None or not texts.source_grows:
-        return False
-    return appendable(spec.encoder.masks, prefix_grows=True)
-
-
-def _stack_values(blocks: Sequence[Block], text: SequenceLayout) -> int:
-    """Values of keys that a stack keeps of a text."""
-    return sum(_layer_values(blocks, text))
-
-
-def _layer_values(blocks: Sequence[Block], text: SequenceLayout) -> Iterator[int]:
-    for block, layers in groupby(blocks):
-        yield int(_is_needed(block.mask, text).sum()) * key_values(block) * len(list(layers))
+def _encoder_values(spec: ResolvedArchitecture, texts: TurnTexts) -> int:
+    """Values of the encoder's own keys, which are kept where they stay valid."""
+    if spec.encoder is None or not keeps_source(spec.encoder.masks):
+        return 0
+    total = 0
+    for block, n_layers in _equal_layers(spec.encoder):
+        total += int(_is_needed(block.mask, texts.source).sum()) * key_values(block) * n_layers
+    return total
 
 
 def key_values(block: Block) -> int:
