@@ -29,7 +29,7 @@ from paribus.spec.conversation import (
 )
 from paribus.spec.turn_price import require_fit, stack_places_read
 
-MAX_TIMED_TOKENS = 16  # of an answer; the rest of it is read at once, which takes no time of users
+MAX_TIMED_TOKENS = 8  # of an answer; the rest of it is read at once, which takes no time of users
 DECODER_START = 0  # any token: a price does not depend on it
 MIN_REPEATS = 1
 
