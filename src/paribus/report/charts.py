@@ -187,7 +187,7 @@ def chart_spec(chart: alt.LayerChart, description: str, height: int) -> dict[str
         labelPadding=6,
         titlePadding=8,
     )
-    whole = whole.configurearm_legend(
+    whole = whole.configure_legend(
         labelColor=css_colour("ink"), labelFontSize=12, symbolOpacity=1, columnPadding=LEGEND_GAP
     )
     return whole.to_dict()
