@@ -34,7 +34,13 @@ from paribus.design.turn_arms import (
     design_arms,
     find_turn_design,
 )
-from paribus.design.turn_study import DTYPES, TurnQuestion, TurnTiming, study_turns
+from paribus.design.turn_study import (
+    DEFAULT_REPEATS,
+    DTYPES,
+    TurnQuestion,
+    TurnTiming,
+    study_turns,
+)
 from paribus.errors import SpecError
 from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.model.weights import read_architecture
@@ -204,11 +210,11 @@ def command(
         bool, typer.Option("--count", help="Count only: nothing is built or measured.")
     ] = False,
     n_repeats: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--repeats", min=1, metavar="N", help="Conversations that are timed with each model."
+            "--repeats", min=1, metavar="N", help="Conversations timed with each model; 9."
         ),
-    ] = 9,
+    ] = None,
     device: DeviceOption = None,
     dtype: Annotated[
         str | None,
@@ -231,7 +237,7 @@ def command(
         raise SpecError("--json and --csv are both given; give one")
     if out is not None:
         require_formats(("svg",))
-    timing = None if count else TurnTiming(n_repeats, device, dtype)
+    timing = _timing(count, n_repeats, device, dtype)
     lengths = _given(n_turns=n_turns, n_user=n_user, n_answer=n_answer)
     if design is not None:
         if sources or match:
@@ -250,6 +256,18 @@ def command(
             runs=runs,
         )
     _print_study(study, out, as_csv, as_json)
+
+
+def _timing(
+    count: bool, n_repeats: int | None, device: str | None, dtype: str | None
+) -> TurnTiming | None:
+    """How a conversation is held; None where it is only counted."""
+    if not count:
+        return TurnTiming(n_repeats or DEFAULT_REPEATS, device, dtype)
+    for option, value in (("--repeats", n_repeats), ("--device", device), ("--dtype", dtype)):
+        if value is not None:
+            raise SpecError(f"{option} is {value} with --count, which builds nothing; give one")
+    return None
 
 
 def _given(**values: int | None) -> dict[str, int]:

@@ -20,6 +20,7 @@ from paribus.spec.price import count_parameters
 from paribus.spec.turn_price import TurnPrice, price_turns
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DEFAULT_REPEATS = 9
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TurnTiming:
     best device, in bfloat16 on CUDA and float32 elsewhere.
     """
 
-    n_repeats: int = 9
+    n_repeats: int = DEFAULT_REPEATS
     device: str | None = None
     dtype: str | None = None
 
