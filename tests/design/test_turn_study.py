@@ -10,7 +10,7 @@ from paribus.design.turn_arms import conversation_arms, design_arms, find_turn_d
 from paribus.design.turn_study import TurnQuestion, TurnTiming, study_turns
 from paribus.errors import SpecError
 from paribus.record.turn_study import TurnStudy, turn_rows, turn_study_json
-from paribus.report.turn_page import turn_page
+from paribus.report.turn_page import PlotFile, turn_page
 from paribus.spec import load, resolve
 from paribus.spec.conversation import CUSTOMS
 from paribus.spec.match import Match
@@ -72,11 +72,11 @@ def test_a_study_is_written_as_json_and_as_rows(study: TurnStudy) -> None:
 
 def test_the_page_says_who_pays_more_and_from_when(study: TurnStudy) -> None:
     counted = dataclasses.replace(study, arms=tuple(map(without_times, study.arms)))
-    page = turn_page(counted, [("flops.svg", "FLOPs")])
+    page = turn_page(counted, [PlotFile("flops.svg", "FLOPs", "Counted.")])
     assert "![FLOPs](flops.svg)" in page
     assert (
         "- encoder-decoder, encode conversation against causal: less in turn 1 and more from turn"
-        " 2 on by count." in page
+        " 2 on by count. Cache: less in every turn." in page
     )
     assert "- prefix-LM, growing prefix against causal: more in every turn by count." in page
     assert "Counted; nothing was measured." in page

@@ -49,7 +49,7 @@ from paribus.record.file_names import TURNS_CSV_FILE, TURNS_JSON_FILE, TURNS_PAG
 from paribus.record.turn_study import TurnStudy, turn_rows, turn_study_json
 from paribus.report.csv_tables import to_csv
 from paribus.report.formats import require_formats
-from paribus.report.turn_page import turn_page
+from paribus.report.turn_page import PlotFile, turn_page
 from paribus.spec import Architecture, load, presets
 from paribus.spec.conversation import Conversation, possible_customs
 from paribus.spec.match import Match
@@ -157,9 +157,9 @@ def write_turn_study(study: TurnStudy, folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     plots = {plot.key: plot for plot in turn_plots(study)}
-    titles = [(f"{key}.svg", plot.title) for key, plot in plots.items()]
+    beside = [PlotFile(f"{key}.svg", plot.title, plot.caption) for key, plot in plots.items()]
     files = {
-        TURNS_PAGE_FILE: turn_page(study, titles).encode(),
+        TURNS_PAGE_FILE: turn_page(study, beside).encode(),
         TURNS_CSV_FILE: to_csv(turn_rows(study)).encode(),
         TURNS_JSON_FILE: (json.dumps(turn_study_json(study), indent=1) + "\n").encode(),
         **plot_files(plots, "svg"),

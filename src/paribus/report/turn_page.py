@@ -5,10 +5,12 @@ and every number by turn.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from paribus.analyse.turn_costs import (
     CostOrder,
     CostReading,
+    cache_bytes,
     cost_orders,
     first_token_flops,
     first_token_seconds,
@@ -122,7 +124,7 @@ def describe_seconds(turn: TurnCosts, reading: CostReading, with_quartiles: bool
 
 def crossover_lines(study: TurnStudy) -> list[str]:
     """For each arm but the baseline: in which turns it costs less or more before the first token,
-    counted and measured.
+    counted and measured, and has a smaller or larger cache.
     """
     baseline, lines = study.arms[0], []
     for arm in study.arms[1:]:
@@ -131,7 +133,8 @@ def crossover_lines(study: TurnStudy) -> list[str]:
         measured = cost_orders(arm, baseline, first_token_seconds)
         if measured:
             line += f"; {describe_orders(measured)} by the clock"
-        lines.append(f"{line}.{_total_note(arm, baseline)}")
+        cache = describe_orders(cost_orders(arm, baseline, cache_bytes))
+        lines.append(f"{line}. Cache: {cache}.{_total_note(arm, baseline)}")
     return lines
 
 
@@ -193,16 +196,26 @@ def describe_moves(study: TurnStudy) -> list[str]:
     return list(lines)
 
 
-def turn_page(study: TurnStudy, plots: Sequence[tuple[str, str]]) -> str:
-    """The whole page. `plots` are files and what each shows."""
+@dataclass(frozen=True)
+class PlotFile:
+    """A plot in a file, with its title and how to read it."""
+
+    name: str
+    title: str
+    caption: str
+
+
+def turn_page(study: TurnStudy, plots: Sequence[PlotFile]) -> str:
+    """The whole page, with plots that lie beside it."""
     return "\n".join(_page_lines(study, plots)) + "\n"
 
 
-def _page_lines(study: TurnStudy, plots: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _page_lines(study: TurnStudy, plots: Sequence[PlotFile]) -> Iterator[str]:
     yield f"# {study.question}\n"
     yield f"{describe_conversation(study)}\n"
-    for file, title in plots:
-        yield f"![{title}]({file})\n"
+    for plot in plots:
+        yield f"**{plot.title}.** {plot.caption}\n"
+        yield f"![{plot.title}]({plot.name})\n"
     yield "## Who pays more, and from which turn on\n"
     for line in crossover_lines(study):
         yield f"- {line}"
