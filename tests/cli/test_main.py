@@ -33,7 +33,7 @@ def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
         == "corpus demo diff doctor evaluate export fields fill-mask generate import plan price"
-        " report rows run runs show tasks train watch"
+        " report rows run runs show tasks train turns watch"
     )
 
 
@@ -146,7 +146,7 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
         == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are corpus, demo,"
         " diff,"
         " doctor, evaluate, export, fields, fill-mask, generate, import, plan, price, report,"
-        " rows, run, runs, show, tasks, train, watch\n"
+        " rows, run, runs, show, tasks, train, turns, watch\n"
     )
 
 
@@ -222,6 +222,7 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "show": ("causal",),
     "tasks": (),
     "train": ("x.toml",),
+    "turns": ("gpt2",),
     "watch": (),
 }
 WITHOUT = ("diff", "fields", "price", "report", "rows", "runs", "watch")  # torch
