@@ -24,6 +24,8 @@ SPEAKERS: list[tuple[str, dict[str, Any]]] = [
     ("gpt2", {}),
     ("gpt2", {"mask": "causal & window(7)"}),
     ("gpt2", {"mask": "by_layer(causal, causal & window(4))"}),
+    ("gpt2", {"mask": "by_head(causal, causal & window(4))"}),
+    ("gpt2", {"mask": "by_head(causal, causal & window(5))", "attention.n_kv_heads": 1}),
     ("llama", {}),
     ("mixtral", {}),
     ("deepseek-v3", {}),

@@ -32,6 +32,7 @@ REFUSED = {
     "fixed-head": r"BERT .*: stack.layers.0-11.attention.d_head is 128, BERT has 24",
     "palm": r"Llama .*placement is 'parallel', Llama has 'pre'",
     "encdec-causal-encoder": r"T5 .*: encoder.layers.0-11.mask is 'causal', T5 has 'full'",
+    "encdec-turns": r"T5 .*: stack.layers.0-11.cross is 'documents_so_far', T5 has 'full'",
     "encdec-mixed-encoder": (
         r"T5 .*: encoder.layers.0-11.mask is 'by_head\(causal, reverse\)', T5 has 'full'"
     ),

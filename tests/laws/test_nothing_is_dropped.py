@@ -5,6 +5,7 @@ forgotten.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,12 +42,21 @@ def fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
             yield path + name
 
 
+def in_two_documents(batch: Batch) -> Batch:
+    """A batch whose text and source both have two documents."""
+    documents = (torch.arange(batch.layout.length) >= 4).long().expand_as(batch.tokens_BT)
+    source = None if batch.source is None else in_two_documents(batch.source)
+    return replace(batch, layout=replace(batch.layout, documents_BT=documents), source=source)
+
+
 def observed(spec: Architecture) -> dict[str, Any]:
     """Everything a run could notice: logits, parameters, balance loss, moved bias, the longest
     text it reads.
     """
-    model = build(spec)
-    out = model(tiny_batch(spec), DropoutKey(seed=1, step=2))
+    model, batch = build(spec), tiny_batch(spec)
+    if model.spec.asks_for_documents:
+        batch = in_two_documents(batch)
+    out = model(batch, DropoutKey(seed=1, step=2))
     seen: dict[str, Any] = {
         "logits": out.logits_BTV,
         "parameters": {n: p.shape for n, p in model.named_parameters()},

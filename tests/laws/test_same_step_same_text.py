@@ -41,6 +41,7 @@ ARMS: list[tuple[str, str | None, str]] = [
     ("t5", None, "prefix"),
     ("t5", None, "spans"),
     ("bart", None, "continuation"),
+    ("encdec-turns", None, "prefix"),
     ("encdec-shared", None, "ul2"),
     ("bert", None, "masked"),
     ("bert", None, "last_token"),

@@ -83,6 +83,28 @@ def test_keys_that_were_freed_are_read_again_where_a_changed_token_asks_for_them
     assert read(["window(2)", "same_side"], (9, 6), (11, 6)) == [9, 10]
 
 
+def test_a_key_that_is_freed_for_some_heads_is_read_again_for_them() -> None:
+    """Tokens from 6 on see the new ones. The key of 5 is there for heads that look back all the
+    way, and gone for those with a window, by which 6 sees it; to read 5, all before it are read.
+    """
+    assert read(["causal", "same_side", "causal"], (9, 6), (11, 6)) == [6, 7, 8, 9, 10]
+    rules = ["by_head(causal, window(2))", "same_side", "causal"]
+    assert read(rules, (9, 6), (11, 6)) == list(range(11))
+
+
+def test_later_tokens_are_of_the_last_document_or_a_new_one() -> None:
+    documents, places = np.array([0, 0, 1, 1, 1]), np.arange(5)
+    for text, expected in (
+        ("causal & same_document", [2, 3, 4]),
+        ("causal & documents_so_far", [0, 1, 2, 3, 4]),
+        ("window(4) & same_document", [2, 3, 4]),
+        ("same_document | window(2)", [2, 3, 4]),
+        ("window(2) | causal & documents_so_far", [0, 1, 2, 3, 4]),
+    ):
+        found = needed_later(parse_rule(text), places, 5, 0, documents)
+        assert np.flatnonzero(found[0]).tolist() == expected
+
+
 def test_documents_and_padding_are_looked_at_pair_by_pair() -> None:
     stack = [parse_rule("causal & same_document")] * 2
     documents = np.array([0, 0, 0, 1, 1])

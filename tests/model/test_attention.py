@@ -8,7 +8,7 @@ from paribus.masks import parse_rule
 from paribus.model.attention import AttentionContext, LatentAttention, MultiHeadAttention
 from paribus.model.forward import Forward
 from paribus.model.kernels import AttentionMask
-from paribus.model.positions import Rotation
+from paribus.model.positions import Rotation, rotary_cos_sin
 from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
 
 CPU = torch.device("cpu")
@@ -255,3 +255,28 @@ def test_latent_attention_equals_the_formula(d_rotary, d_query_latent, kernel):
         torch.testing.assert_close(
             out, _latent_plainly(attention, _hidden(), sees), atol=1e-5, rtol=1e-5
         )
+
+
+@pytest.mark.parametrize("mask", ["causal", "window(3)", "by_head(causal, window(2))"])
+@pytest.mark.parametrize("d_rotary", [0, 4])
+@pytest.mark.parametrize("n_queries", [1, 2])
+def test_latents_that_do_not_unfold_give_the_same(mask, d_rotary, n_queries):
+    attention = _latent(d_rotary=d_rotary, n_heads=6).double()
+    hidden, n_keys = _hidden(11).double(), 11
+    keys = BatchLayout(B, n_keys)
+    rule, last = parse_rule(mask), BatchLayout(B, n_queries, start=n_keys - n_queries)
+    turn = None
+    if d_rotary:
+        turn = Rotation(*rotary_cos_sin(torch.arange(n_keys - n_queries, n_keys), d_rotary, 10.0))
+    context = AttentionContext(AttentionMask.of(rule, last, keys, 6, CPU), turn, None)
+    query = torch.randn(B, 6, n_queries, attention.d_query, dtype=torch.float64)
+    latents = (hidden[:, None, :, : attention.spec.d_latent], hidden[:, None, :, :d_rotary])
+    found = attention._attend_to_latents(query, latents, context, Forward())
+    expected = attention._attend_to_heads(query, latents, context, Forward())
+    torch.testing.assert_close(found, expected)
+
+
+def test_latents_unfold_for_a_prompt_and_not_for_a_token():
+    attention = _latent(d_latent=32)
+    assert not attention._is_absorbed(64, 64)
+    assert attention._is_absorbed(1, 64)

@@ -13,6 +13,8 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.model import Transformer, build
 from paribus.model.cache import MIN_SPARE
 from paribus.objectives.problem_layout import document_positions
+from paribus.spec import MultiHead
+from paribus.spec.price import price
 
 TOKENS = random_tokens(2, 20)
 
@@ -88,6 +90,44 @@ def test_a_window_frees_its_old_keys() -> None:
     assert stack.kept_places(3, 0) == list(range(400))
     assert stack.layers[0][0].shape[2] <= 2 * MIN_SPARE
     assert out.cache.n_bytes < 0.7 * 4 * 2 * 400 * 6 * 6 * 8
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "t5", "llama"])
+def test_a_key_is_freed_for_the_heads_that_no_longer_need_it(preset: str) -> None:
+    model = model_of(preset, mask="by_head(window(4), causal)", max_length=400)
+    text, source = random_tokens(1, 400), None if preset != "t5" else TOKENS[:1, :5]
+    out = model.read(Batch.of(text[:, :200], source=source), reserve=400)
+    assert out.cache.stack.kept_places_by_group(0, 0) == [[197, 198, 199], list(range(200))]
+    for place in range(200, 330):
+        out = model.append(text[:, place : place + 1], out.cache)
+    torch.testing.assert_close(out.states_BTD, fresh(model, text[:, :330])[:, -1:])
+    stack = out.cache.stack
+    assert stack.kept_places(3, 0) == list(range(330))
+    few, _, all_of_them, _ = stack.layers[3]
+    assert few.shape[1] == all_of_them.shape[1] == stack_kv_heads(model) // 2
+    assert few.shape[2] <= 3 + MIN_SPARE < 330 <= all_of_them.shape[2]
+
+
+def stack_kv_heads(model: Transformer) -> int:
+    attention = model.spec.stack.layers[0].attention
+    assert isinstance(attention, MultiHead)
+    assert attention.n_kv_heads is not None
+    return attention.n_kv_heads
+
+
+def test_heads_that_share_keys_share_their_slots() -> None:
+    model = model_of("gpt2", **{"mask": "by_head(window(4), causal)", "attention.n_kv_heads": 1})
+    cache = model.read(Batch.of(TOKENS)).cache
+    assert cache.stack.kept_places_by_group(0, 0) == [list(range(20))]
+    latent = model_of("deepseek-v3", mask="by_head(window(4), causal)").read(Batch.of(TOKENS))
+    assert latent.cache.stack.kept_places_by_group(0, 0) == [list(range(20))]
+
+
+def test_a_window_keeps_little_of_a_long_prompt() -> None:
+    model = model_of(mask="window(4)", max_length=400)
+    cache = model.read(Batch.of(random_tokens(1, 300)), reserve=400).cache
+    assert cache.n_bytes == 3 * price(model.spec, bytes_per_value=8).kv_bytes_per_token
+    assert cache.stack.layers[0][0].shape[2] <= 3 + MIN_SPARE
 
 
 def test_room_that_is_reserved_is_not_made_twice() -> None:
@@ -192,3 +232,16 @@ def test_each_turn_of_a_conversation_is_encoded_alone() -> None:
     alone = model.read(Batch.of(TOKENS[:, :1], source=TOKENS[:, 8:12])).cache.source
     assert alone is not None
     torch.testing.assert_close(cache.source.layers[1][0][:, :, 8:], alone.layers[1][0])
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "llama", "deepseek-v3", "t5", "encdec-causal-encoder"])
+def test_a_cache_has_the_bytes_that_its_price_says(preset: str) -> None:
+    model = model_of(preset)
+    source = None if model.encoder is None else TOKENS[:, :5]
+    cost = price(model.spec, bytes_per_value=8)
+    expected = 2 * 7 * cost.kv_bytes_per_token
+    if source is not None:
+        own = cost.encoder_kv_bytes_per_source_token
+        expected += 2 * 5 * (cost.kv_bytes_per_source_token + own)
+    cache = model.read(Batch.of(TOKENS[:, :7], source=source)).cache
+    assert cache.n_bytes == expected

@@ -114,6 +114,23 @@ def test_the_rates_of_every_stage_are_those_that_its_sweep_gave(tmp_path):
     assert found.text.endswith('Pretrain of "prefix": the parabola fits badly.')
 
 
+def test_how_much_of_each_stage_its_sweep_takes_and_by_what_it_is_tuned(tmp_path):
+    rates = sweep_record(list(GAINS))
+    for record in rates.values():
+        record["own_loss"] = True
+    study = add_first_stage(make_study(tmp_path, rates=rates))
+    study.write_stage_rates([sweep_record(list(GAINS), best=0.002)])
+    assert " of the steps. All stages are tuned on the held-out loss" in methods(
+        gather_report_data(study)
+    )
+    design = study.read_plan()["design"]
+    shares = {"share": 0.3, "last_share": 1.0}
+    rewrite_plan(study, design={**design, "tune": {**design["tune"], **shares}})
+    assert " and 30 % of the steps, 100 % in the last stage. All" in methods(
+        gather_report_data(study)
+    )
+
+
 def test_rates_of_their_own_are_in_the_table(tmp_path):
     material = gather_report_data(set_arm_rates(make_study(tmp_path), {"prefix": 0.008}))
     assert "Each arm is trained at the learning rate in the table, which was not tuned." in methods(

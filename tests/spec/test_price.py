@@ -180,6 +180,13 @@ def test_the_cache_holds_keys_and_values_of_each_layer():
     )
 
 
+def test_an_encoder_keeps_keys_of_its_own_where_they_stay_valid():
+    causal = price(_spec(encoder={"n_layers": 5, "mask": "causal"}))
+    assert causal.encoder_kv_bytes_per_source_token == 2 * 5 * 2 * H * E
+    assert price(_spec(encoder={"n_layers": 5})).encoder_kv_bytes_per_source_token == 0
+    assert price(_spec()).encoder_kv_bytes_per_source_token == 0
+
+
 LATENT = {
     "kind": "latent",
     "n_heads": 3,
@@ -400,7 +407,8 @@ def test_a_latent_cache_unfolds_whole_where_rows_are_computed_again():
 
 def test_a_cache_is_kept_across_turns_as_its_masks_say() -> None:
     words = {}
-    for preset in ("gpt2", "unilm", "bert", "t5", "encdec-causal-encoder", "mixed-heads"):
+    encoders = ("t5", "encdec-causal-encoder", "encdec-turns")
+    for preset in ("gpt2", "unilm", "bert", *encoders, "mixed-heads"):
         cost = price(resolve(load(preset)))
         words[preset] = (cost.appendable, cost.across_turns)
     assert words == {
@@ -409,5 +417,11 @@ def test_a_cache_is_kept_across_turns_as_its_masks_say() -> None:
         "bert": (False, "no"),
         "t5": (True, "no"),
         "encdec-causal-encoder": (True, "encoder only"),
+        "encdec-turns": (True, "if a turn is a document"),
         "mixed-heads": (False, "no"),
     }
+    # the last layer looks ahead: keys below it stay, but what the decoder reads changes
+    ahead = load("t5", changes={"encoder.mask": "by_layer(causal, full)"})
+    assert price(resolve(ahead)).across_turns == "no"
+    shown = load("encdec-turns", changes={"encoder.cross": "full"})
+    assert price(resolve(shown)).across_turns == "no"

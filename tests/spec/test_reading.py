@@ -471,6 +471,7 @@ def test_these_are_the_presets():
         "encdec-causal-encoder",
         "encdec-mixed-encoder",
         "encdec-shared",
+        "encdec-turns",
         "fixed-head",
         "gpt1",
         "gpt2",

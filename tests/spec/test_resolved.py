@@ -289,3 +289,16 @@ def test_a_dense_width_without_dense_layers_is_refused():
 
 def test_padding_in_a_mask_makes_no_other_model():
     assert _resolved(mask="causal & padding") == _resolved(mask="causal")
+
+
+def test_the_source_is_seen_by_document_where_a_cross_rule_asks():
+    spec = _resolved(encoder={"n_layers": 3, "cross": "by_layer(documents_so_far, full & padding)"})
+    crosses = [str(block.cross) for block in spec.stack.layers]
+    assert crosses == ["documents_so_far"] * (len(crosses) // 2) + ["full"] * (len(crosses) // 2)
+    assert spec.asks_for_documents
+    assert not _resolved(encoder={"n_layers": 3}).asks_for_documents
+
+
+def test_a_cross_rule_that_compares_places_is_refused():
+    with pytest.raises(SpecError, match=r"encoder.cross is 'causal & same_document', but 'causal'"):
+        _resolved(encoder={"n_layers": 3, "cross": "causal & same_document"})

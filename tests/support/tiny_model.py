@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from paribus.batch import Batch
-from paribus.spec import Architecture, load, presets, resolve
+from paribus.spec import Architecture, load, presets
 
 PRESETS = presets()
 N_VOCAB, MAX_LENGTH = 37, 29
@@ -71,13 +71,6 @@ def random_tokens(n_sequences: int, length: int, seed: int = 0) -> torch.Tensor:
 def tiny_batch(
     spec: Architecture, n_sequences: int = 2, length: int = 11, prefix: int = 4
 ) -> Batch:
-    """Tokens to read, with a source where there is an encoder; two documents where a source is
-    read by document.
-    """
+    """Tokens to read, with a source where there is an encoder."""
     source = None if spec.encoder is None else random_tokens(n_sequences, 7, seed=1)
-    tokens = random_tokens(n_sequences, length)
-    if source is None or not resolve(spec).asks_for_documents:
-        return Batch.of(tokens, prefix=prefix, source=source)
-    documents = [(torch.arange(n) >= 4).long().expand(n_sequences, -1) for n in (length, 7)]
-    beside = Batch.of(source, prefix=7, documents_BT=documents[1])
-    return Batch.of(tokens, prefix=prefix, documents_BT=documents[0], source=beside)
+    return Batch.of(random_tokens(n_sequences, length), prefix=prefix, source=source)

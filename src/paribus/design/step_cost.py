@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paribus.corpus import TokenisedCorpus
-from paribus.objectives import separates_documents
+from paribus.objectives import reads_on, separates_documents
 from paribus.spec import Architecture, resolve
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.stages import stage_architectures
@@ -49,6 +49,7 @@ def measure_step_cost(
         stage=stage,
         has_encoder=spec.encoder is not None,
         separates_documents=separates_documents(spec),
+        reads_on=reads_on(spec),
         estimates=True,
     )
     prices: dict[ProblemShape, float] = {}

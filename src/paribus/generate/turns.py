@@ -252,7 +252,7 @@ class ConversationReader:
             cache = self._model.append(rest, cache).cache
         assert cache.lengths == (plan.texts.end.length,)
         source = cache.source
-        if source is not None:
+        if source is not None and source.encoder is not None:
             source = replace(source, encoder=source.encoder.compact())
         return replace(cache, stack=cache.stack.compact(), source=source)
 

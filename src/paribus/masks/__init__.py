@@ -13,6 +13,8 @@ from paribus.masks.dense import dense_mask as dense_mask
 from paribus.masks.dense import mask_text as mask_text
 from paribus.masks.drawing import svg_path as svg_path
 from paribus.masks.growth import GrowthPlan as GrowthPlan
+from paribus.masks.growth import frees_keys as frees_keys
+from paribus.masks.growth import head_groups as head_groups
 from paribus.masks.growth import needed_later as needed_later
 from paribus.masks.growth import plan_growth as plan_growth
 from paribus.masks.notation import parse_rule as parse_rule
@@ -49,6 +51,7 @@ from paribus.masks.simplification import leaves as leaves
 from paribus.masks.simplification import simplify_rule as simplify_rule
 from paribus.masks.source_growth import SourcePlan as SourcePlan
 from paribus.masks.source_growth import TextBesideSource as TextBesideSource
+from paribus.masks.source_growth import keeps_earlier_documents as keeps_earlier_documents
 from paribus.masks.source_growth import keeps_source as keeps_source
 from paribus.masks.source_growth import plan_source_growth as plan_source_growth
 from paribus.masks.source_growth import same_source_views as same_source_views

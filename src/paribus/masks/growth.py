@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import lcm
 
 import numpy as np
@@ -17,7 +18,16 @@ from numpy.typing import NDArray
 from paribus.masks.assignment import head_rules
 from paribus.masks.dense import BoolArray, SequenceLayout, visible_rows
 from paribus.masks.reach import appendable, valid_cache
-from paribus.masks.rules import DOCUMENT_RULES, PREFIX_RULES, And, Full, Or, Rule, Strided
+from paribus.masks.rules import (
+    DOCUMENT_RULES,
+    PREFIX_RULES,
+    And,
+    Full,
+    Or,
+    Rule,
+    Strided,
+    Window,
+)
 from paribus.masks.simplification import leaves
 
 MAX_PERIOD = 4096  # of strides that are told apart; longer ones free nothing
@@ -92,36 +102,44 @@ def plan_growth(
     assert old.length <= new.length
     if not any(DOCUMENT_RULES & leaves(rule) for rule in stack):
         old, new = replace(old, documents=None), replace(new, documents=None)
-    is_needed = needed_by_layer(stack, new)
+    by_group, is_kept = _needed_by_group(stack, new), needed_by_layer(stack, new)
     is_read = np.arange(new.length) >= old.length
     if same_source is not None and same_source.all():
         same_source = None
     if old.length == 0 or (same_source is None and _keeps_everything(stack, old, new)):
-        return GrowthPlan(is_read, is_needed)
-    is_there = np.zeros((len(stack), new.length), bool)
+        return GrowthPlan(is_read, is_kept)
     is_valid = valid_cache(stack, old, new, same_source)
-    is_there[:, : old.length] = is_valid & needed_by_layer(stack, old)
-    return GrowthPlan(with_missing(stack, new, is_read, is_there, is_needed), is_needed)
+    is_there = []
+    for valid, needed in zip(is_valid, _needed_by_group(stack, old), strict=True):
+        there = np.zeros((len(needed), new.length), bool)
+        there[:, : old.length] = valid & needed
+        is_there.append(there)
+    return GrowthPlan(with_missing(stack, new, is_read, is_there, by_group), is_kept)
 
 
 def with_missing(
     stack: Sequence[Rule],
     layout: SequenceLayout,
     is_read: BoolArray,
-    is_there: BoolArray,
-    is_needed: BoolArray,
+    is_there: Sequence[BoolArray],
+    is_needed: Sequence[BoolArray],
 ) -> BoolArray:
     """What is read, and what must be read for it: tokens of which a key is asked for that is not
-    there. `is_there` and `is_needed` are [layer, position].
+    there. `is_there` and `is_needed` are [group of heads, position], layer by layer.
     """
     everyone = slice(0, layout.length)
-    visible = {rule: visible_rows(rule, layout, everyone) for rule in dict.fromkeys(stack)}
+    visible: dict[Rule, BoolArray] = {}
+    for rule in dict.fromkeys(stack):
+        for part in head_rules(rule):
+            if part not in visible:
+                visible[part] = visible_rows(part, layout, everyone)
     while not is_read.all():
         is_missing = np.zeros(layout.length, bool)
-        is_seen = {rule: rows[is_read].any(0) for rule, rows in visible.items()}
+        is_seen = {part: rows[is_read].any(0) for part, rows in visible.items()}
         for rule, there, needed in zip(stack, is_there, is_needed, strict=True):
-            is_wanted = needed | is_seen[rule]
-            is_missing |= is_wanted & ~there
+            for number, part in enumerate(head_rules(rule)):
+                is_wanted = needed[number] | is_seen[part]
+                is_missing |= is_wanted & ~there[number]
         if not (is_missing & ~is_read).any():
             break
         is_read = is_read | is_missing
@@ -140,14 +158,35 @@ def _keeps_everything(stack: Sequence[Rule], old: SequenceLayout, new: SequenceL
 
 def needed_by_layer(stack: Sequence[Rule], layout: SequenceLayout) -> BoolArray:
     """What each layer needs of a text for tokens that are appended to it, by any head."""
+    return np.stack([needed.any(0) for needed in _needed_by_group(stack, layout)])
+
+
+def _needed_by_group(stack: Sequence[Rule], layout: SequenceLayout) -> list[BoolArray]:
+    """What each group of heads needs of a text, layer by layer: [group, position]."""
     places, length = np.arange(layout.length), layout.length
-    needed = {}
+    needed: dict[Rule, BoolArray] = {}
     for rule in dict.fromkeys(stack):
-        by_group = needed_later(rule, places, length, layout.prefix, layout.documents)
-        needed[rule] = by_group.any(0)
+        needed[rule] = needed_later(rule, places, length, layout.prefix, layout.documents)
         if layout.real is not None:
             needed[rule] = needed[rule] & layout.real
-    return np.stack([needed[rule] for rule in stack])
+    return [needed[rule] for rule in stack]
+
+
+@lru_cache(maxsize=256)
+def frees_keys(rule: Rule) -> bool:
+    """Does a rule, or that of some heads, lose sight of a key for good as a text grows?"""
+    widest = max((leaf.n for leaf in leaves(rule) if isinstance(leaf, Window)), default=1)
+    return not needed_later(rule, np.zeros(1, np.int64), widest + 1).all()
+
+
+def head_groups(rule: Rule, n_kv_heads: int) -> tuple[Rule, ...]:
+    """The rules of groups of heads that keep keys of their own, since some free keys that others
+    need; else the rule itself.
+    """
+    parts = head_rules(rule)
+    if len(set(parts)) == 1 or n_kv_heads % len(parts) or not frees_keys(rule):
+        return (rule,)
+    return parts
 
 
 def _without_strides(rule: Rule) -> Rule:

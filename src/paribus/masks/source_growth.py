@@ -48,6 +48,19 @@ def keeps_source(stack: Sequence[Rule]) -> bool:
     return appendable((*stack, Full()), prefix_grows=True)
 
 
+def keeps_earlier_documents(
+    stack: Sequence[Rule], encoder: Sequence[Rule], cross: Sequence[Rule | None]
+) -> bool:
+    """Does all that was read of a text and of its source stay as it was when both get a new
+    document, whatever it says?
+    """
+    if not appendable(stack) or not (keeps_source(encoder) or all(map(_stays_inside, encoder))):
+        return False
+    one, two = (SequenceLayout(n, n, np.arange(n)) for n in (1, 2))
+    before, after = TextBesideSource(one, one), TextBesideSource(two, two)
+    return bool(same_source_views(cross, before, after, np.ones(1, bool)).all())
+
+
 def plan_source_growth(
     stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout
 ) -> SourcePlan:
@@ -67,7 +80,7 @@ def plan_source_growth(
     before, after = _from(old, first), _from(new, first)
     is_unchanged[first:] = unchanged_states(stack, before, after)[-1]
     is_read[: old.length] = ~is_unchanged
-    nothing = is_kept[:, first:]
+    nothing = [np.zeros((len(head_rules(rule)), after.length), bool) for rule in stack]
     is_read[first:] = with_missing(stack, after, is_read[first:], nothing, nothing)
     return SourcePlan(is_read, is_kept, is_unchanged)
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paribus.model.cache import Keys
 from paribus.model.forward import Forward
-from paribus.model.kernels import AttentionMask, ScoreChange, attend
+from paribus.model.kernels import AttentionMask, ScoreChange, attend, choose_kernel
 from paribus.model.linear import Linear
 from paribus.model.norm import Norm
 from paribus.model.positions import Rotation
@@ -23,6 +23,7 @@ class AttentionContext:
     mask: AttentionMask
     rotation: Rotation | None
     bias: Tensor | None
+    groups: tuple[AttentionContext, ...] = ()  # of heads that have keys of their own in a cache
 
 
 class MultiHeadAttention(nn.Module):
@@ -62,11 +63,31 @@ class MultiHeadAttention(nn.Module):
             key = self.key_norm(key)
         if context.rotation is not None:
             query, key = context.rotation(query), context.rotation(key)
+        keys = (key, value)
         if source is None:
-            key, value = forward.join_keys((key, value))
-        scores = ScoreChange(self.scale, context.bias)
-        out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
+            keys = forward.join_keys(keys)
+        if context.groups:
+            out_BHTE = self._attend_by_group(query, keys, context, forward)
+        else:
+            out_BHTE = self._attend(query, keys, context, forward)
         return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))
+
+    def _attend(
+        self, query: Tensor, keys: Keys, context: AttentionContext, forward: Forward
+    ) -> Tensor:
+        key, value = keys
+        scores = ScoreChange(self.scale, context.bias)
+        return attend(query, key, value, context.mask, scores, forward.kernel)
+
+    def _attend_by_group(
+        self, query: Tensor, keys: Keys, context: AttentionContext, forward: Forward
+    ) -> Tensor:
+        """Each group of heads over keys of its own: `keys` has two tensors for each."""
+        queries, parts = query.chunk(len(context.groups), 1), []
+        for number, group in enumerate(context.groups):
+            own = keys[2 * number : 2 * number + 2]
+            parts.append(self._attend(queries[number], own, group, forward))
+        return torch.cat(parts, 1)
 
     def source_keys(self, source_BSD: Tensor, forward: Forward) -> Keys:
         """The keys and values of another sequence."""
@@ -122,6 +143,17 @@ class LatentAttention(nn.Module):
         if context.rotation is not None:
             rotary = context.rotation(rotary)
         latent, rotary = forward.join_keys((latent, rotary))
+        if forward.cache is not None and self._is_absorbed(query.shape[2], latent.shape[2]):
+            out_BHTE = self._attend_to_latents(query, (latent, rotary), context, forward)
+        else:
+            out_BHTE = self._attend_to_heads(query, (latent, rotary), context, forward)
+        return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))
+
+    def _attend_to_heads(
+        self, query: Tensor, keys: Keys, context: AttentionContext, forward: Forward
+    ) -> Tensor:
+        """Latents unfold to the keys and values of every head."""
+        spec, (latent, rotary) = self.spec, keys
         key_value = forward.linear(latent[:, 0], (self.key_value,))
         key_value = key_value.unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
         key, value = key_value.split([spec.d_content, spec.d_value], -1)
@@ -130,5 +162,37 @@ class LatentAttention(nn.Module):
             query = torch.cat([content, context.rotation(rotary_query)], -1)
             key = torch.cat([key, rotary.expand(-1, spec.n_heads, -1, -1)], -1)
         scores = ScoreChange(self.d_query**-0.5, context.bias)
-        out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
-        return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))
+        return attend(query, key, value, context.mask, scores, forward.kernel)
+
+    def _attend_to_latents(
+        self, query: Tensor, keys: Keys, context: AttentionContext, forward: Forward
+    ) -> Tensor:
+        """Latents are the keys and values of all heads: queries move into their space, and what is
+        read of them moves out of it. The same as `_attend_to_heads` up to rounding.
+        """
+        spec, (latent, rotary) = self.spec, keys
+        unfold_HOL = self.key_value.weight.unflatten(0, (spec.n_heads, -1))
+        to_key_HEL, to_value_HEL = unfold_HOL.split([spec.d_content, spec.d_value], 1)
+        content, rotary_query = query.split([spec.d_content, spec.d_rotary], -1)
+        query, key = content @ to_key_HEL, latent
+        if context.rotation is not None:
+            query = torch.cat([query, context.rotation(rotary_query)], -1)
+            key = torch.cat([latent, rotary], -1)
+        scores = ScoreChange(self.d_query**-0.5, context.bias)
+        kernel = choose_kernel(context.mask, query.dtype, spec.d_latent, False, forward.kernel)
+        # Heads of a single token that see the same are queries of one head: its keys are read once.
+        is_folded = query.shape[2] == len(context.mask.head_rules) == 1 and kernel != "flex"
+        if is_folded:
+            query = query.transpose(1, 2)
+        out_BHTL = attend(query, key, latent, context.mask, scores, kernel)
+        if is_folded:
+            out_BHTL = out_BHTL.transpose(1, 2)
+        return out_BHTL @ to_value_HEL.transpose(-1, -2)
+
+    def _is_absorbed(self, n_queries: int, n_keys: int) -> bool:
+        """Are fewer products needed if latents do not unfold? So it is for a few new tokens."""
+        spec = self.spec
+        unfold = spec.d_latent * (spec.d_content + spec.d_value)
+        to_heads = n_keys * unfold + n_queries * n_keys * (self.d_query + spec.d_value)
+        to_latents = n_queries * unfold + n_queries * n_keys * (2 * spec.d_latent + spec.d_rotary)
+        return to_latents < to_heads

@@ -24,6 +24,7 @@ from paribus.model.cache import StackCache, pad_slots
 from paribus.model.linear import JoinedWeights
 from paribus.model.slots import NO_PLACE, CachedTexts, IntArray
 from paribus.model.source_keys import SourceKeys
+from paribus.spec import MultiHead, Stack
 
 BoolArray = NDArray[np.bool_]
 
@@ -54,8 +55,7 @@ class Cache:
 
     def without_text(self) -> Cache:
         """The sources alone: for texts that begin anew beside them, such as the next answer."""
-        empty = StackCache.empty(self.stack.rules, self.stack.texts.n_sequences)
-        return Cache(empty, self.source, self.weights)
+        return Cache(self.stack.emptied(), self.source, self.weights)
 
 
 class CachedStates(NamedTuple):
@@ -83,6 +83,15 @@ class SourceGrowth(NamedTuple):
         """Is every token read?"""
         n_read = (self.places_BS != NO_PLACE).sum(1)
         return tuple(n_read.tolist()) == self.texts.lengths
+
+
+def empty_cache(stack: Stack, n_sequences: int) -> StackCache:
+    """What a stack keeps of texts before it has read any."""
+    attention = stack.layers[0].attention
+    n_kv_heads = 1  # a latent serves all heads
+    if isinstance(attention, MultiHead):
+        n_kv_heads = attention.n_kv_heads or attention.n_heads
+    return StackCache.empty(stack.masks, n_sequences, n_kv_heads)
 
 
 def texts_of(batch: Batch) -> CachedTexts:

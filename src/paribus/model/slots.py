@@ -94,6 +94,8 @@ class CachedTexts:
         self, layout: BatchLayout, places_BT: IntArray, device: torch.device
     ) -> BatchLayout:
         """A layout of some places, with their documents and positions."""
+        if self.documents_BT is None and self.positions_BT is None:
+            return layout
         index = np.maximum(places_BT, 0)
         if self.documents_BT is not None:
             documents = np.take_along_axis(self.documents_BT, index, 1)

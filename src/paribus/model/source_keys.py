@@ -5,7 +5,7 @@ stay valid while the source grows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -20,19 +20,21 @@ class SourceKeys:
     """Keys and values of sources for the cross-attention of each layer, and how they lie."""
 
     layers: dict[int, Keys]
-    table: SlotTable
-    encoder: StackCache  # the encoder's own; empty where growth makes them stale
     layout: BatchLayout
+    table: SlotTable = field(default_factory=SlotTable)
+    # what the encoder keeps of its own, nothing where growth makes it stale; None: never grows
+    encoder: StackCache | None = None
 
     @property
     def texts(self) -> CachedTexts:
-        """How the sources lie."""
+        """How the sources lie, if they may grow."""
+        assert self.encoder is not None
         return self.encoder.texts
 
     @property
     def n_bytes(self) -> int:
         """Bytes of the slots in use."""
-        total = self.encoder.n_bytes
+        total = 0 if self.encoder is None else self.encoder.n_bytes
         for keys in self.layers.values():
             total += sum(tensor.nbytes for tensor in keys)
         return total
@@ -46,7 +48,21 @@ class SourceKeys:
         places = self.table.places_BS
         table = SlotTable(self.table.n_used, None if places is None else places[list(rows)])
         layout = self.layout.select_rows(index)
-        return SourceKeys(layers, table, self.encoder.select_rows(rows), layout)
+        encoder = None if self.encoder is None else self.encoder.select_rows(rows)
+        return SourceKeys(layers, layout, table, encoder)
+
+
+def source_seen_by(source: SourceKeys, texts: CachedTexts, places_BT: IntArray) -> SourceKeys:
+    """Keys of sources as some tokens see them under `documents_so_far`: without documents, where
+    all of them come so late that they see every one. Kernels are faster then.
+    """
+    if texts.documents_BT is None or source.texts.documents_BT is None:
+        return source
+    documents_BT = np.take_along_axis(texts.documents_BT, np.maximum(places_BT, 0), 1)
+    for row, first in enumerate(documents_BT.min(1)):
+        if source.texts.documents_BT[row, : source.texts.lengths[row]].max(initial=0) > first:
+            return source
+    return replace(source, layout=replace(source.layout, documents_BT=None))
 
 
 def grow_source(
@@ -65,7 +81,7 @@ def grow_source(
                 layers[number] = tuple(torch.cat(pair, 2) for pair in pairs)
     table = table.append(places_BS)
     device = next(iter(layers.values()))[0].device
-    return SourceKeys(layers, table, encoder, table.layout(encoder.texts, device))
+    return SourceKeys(layers, table.layout(encoder.texts, device), table, encoder)
 
 
 def _without_slots_of(old: SourceKeys, places_BS: IntArray) -> tuple[SlotTable, dict[int, Keys]]:

@@ -112,11 +112,20 @@ class TransformerStack(nn.Module):
         biases: dict[BatchLayout, Tensor | None] = {}
         contexts: dict[Rule, AttentionContext] = {}
         for rule in rules:
-            keys = layout if forward.cache is None else forward.cache.key_layout(rule)
-            if keys not in biases:
-                biases[keys] = self.positions.score_bias(layout, keys, like.device)
-            mask = AttentionMask.of(rule, layout, keys, attention.n_heads, like.device)
-            contexts[rule] = AttentionContext(mask, rotation, biases[keys])
+            parts = (rule,) if forward.cache is None else forward.cache.head_groups(rule)
+            groups = []
+            for number, part in enumerate(parts):
+                keys = layout if forward.cache is None else forward.cache.key_layout(part)
+                if keys not in biases:
+                    biases[keys] = self.positions.score_bias(layout, keys, like.device)
+                n_heads, bias = attention.n_heads // len(parts), biases[keys]
+                if bias is not None and len(parts) > 1:
+                    bias = bias[:, number * n_heads : (number + 1) * n_heads]
+                mask = AttentionMask.of(part, layout, keys, n_heads, like.device)
+                groups.append(AttentionContext(mask, rotation, bias))
+            contexts[rule] = groups[0]
+            if len(groups) > 1:
+                contexts[rule] = replace(groups[0], groups=tuple(groups))
         return contexts
 
     def _cross_contexts(

@@ -11,9 +11,16 @@ from torch import Tensor, nn
 
 from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import appendable, keeps_source
+from paribus.masks import DocumentsSoFar, Full, Rule, appendable, keeps_source, leaves
+from paribus.model.batch_checks import (
+    require_documents_on_both_sides,
+    require_length,
+    require_side_fits,
+    require_source,
+    require_valid_batch,
+)
 from paribus.model.block import TransformerBlock
-from paribus.model.cache import Keys, StackCache, StackPass
+from paribus.model.cache import Keys, StackPass
 from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer
@@ -25,6 +32,7 @@ from paribus.model.reading import (
     CachedStates,
     SourceGrowth,
     appended_places,
+    empty_cache,
     places_to_read,
     require_growth,
     source_growth,
@@ -33,7 +41,7 @@ from paribus.model.reading import (
     tokens_at,
 )
 from paribus.model.slots import IntArray, query_layout
-from paribus.model.source_keys import SourceKeys, grow_source
+from paribus.model.source_keys import SourceKeys, grow_source, source_seen_by
 from paribus.model.stack import HiddenStates, TransformerStack
 from paribus.spec import Architecture, resolve
 
@@ -95,7 +103,7 @@ class Transformer(nn.Module):
     ) -> HiddenStates:
         """The output of the last layer, below the output head."""
         batch = Batch.of(batch) if isinstance(batch, Tensor) else batch
-        self._require_valid_batch(batch)
+        require_valid_batch(batch, self.architecture, self.spec)
         if dropout_key is not None and dropout_key.rows_B is None:
             dropout_key = replace(dropout_key, rows_B=batch.rows_B)
         forward = Forward(dropout_key=dropout_key, observer=observer)
@@ -124,15 +132,15 @@ class Transformer(nn.Module):
         `reserve` tokens.
         """
         texts = texts_of(batch)
-        self._require_documents_on_both_sides(batch)
-        self._require_side_fits(batch)
-        cache = cache or Cache(StackCache.empty(self.spec.stack.masks, texts.n_sequences))
+        require_documents_on_both_sides(batch)
+        require_side_fits(batch, self.architecture, self.spec)
+        cache = cache or Cache(empty_cache(self.spec.stack, texts.n_sequences))
         forward = Forward(observer=observer, weights=cache.weights)
-        self._require_source(batch.source or cache.source)
+        require_source(batch.source or cache.source, self.spec)
         stack, views, source_places_BS = cache.stack, None, None
         require_growth(stack.texts, texts, "text", least=1)
         if batch.source is not None:
-            growth = self._source_growth(batch.source, cache)
+            growth = self._source_growth(batch.source, cache.source)
             if cache.source is not None:
                 cross = [block.cross for block in self.spec.stack.layers]
                 views = source_views(cross, cache, texts, growth)
@@ -141,6 +149,8 @@ class Transformer(nn.Module):
         places_BT = places_to_read(stack.rules, stack.texts, texts, views)
         stack_pass = StackPass(stack, places_BT, texts, batch.tokens_BT.device, reserve)
         out = self._read_pass(tokens_at(batch, places_BT), places_BT, stack_pass, cache, forward)
+        if out.cache.stack.has_much_to_free:
+            out = out._replace(cache=replace(out.cache, stack=out.cache.stack.compact()))
         return out._replace(source_places_BS=source_places_BS)
 
     def append(self, tokens_BT: Tensor, cache: Cache) -> CachedStates:
@@ -153,7 +163,7 @@ class Transformer(nn.Module):
         if tokens_BT.shape[1] == 0:
             raise SpecError("append was given no token; give at least one for each text")
         places_BT, texts = appended_places(cache.stack.texts, tokens_BT.shape[1])
-        self._require_length(max(texts.lengths))
+        require_length(max(texts.lengths), self.spec)
         stack_pass = StackPass(cache.stack, places_BT, texts, tokens_BT.device)
         forward = Forward(weights=cache.weights)
         return self._read_pass(tokens_BT, places_BT, stack_pass, cache, forward)
@@ -162,6 +172,14 @@ class Transformer(nn.Module):
     def is_appendable(self) -> bool:
         """Do all keys of a text stay valid when tokens are appended to it?"""
         return appendable(self.spec.stack.masks)
+
+    @cached_property
+    def _sees_documents_so_far(self) -> bool:
+        """Does every layer see all of a source, or all of it up to the document of a token?"""
+        seen: set[Rule] = set()
+        for block in self.spec.stack.layers:
+            seen |= leaves(block.cross) if block.cross is not None else set()
+        return seen <= {Full(), DocumentsSoFar()}
 
     def _read_pass(
         self,
@@ -172,18 +190,21 @@ class Transformer(nn.Module):
         forward: Forward,
     ) -> CachedStates:
         forward, batch = replace(forward, cache=stack_pass), Batch(tokens_BT, stack_pass.queries)
-        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, cache.source, forward)
+        source = cache.source
+        if source is not None and self._sees_documents_so_far:
+            source = source_seen_by(source, stack_pass.texts, places_BT)
+        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return CachedStates(out.states_BTD, places_BT, replace(cache, stack=stack_pass.finish()))
 
-    def _source_growth(self, source: Batch, cache: Cache) -> SourceGrowth:
+    def _source_growth(self, source: Batch, old: SourceKeys | None) -> SourceGrowth:
         assert self.spec.encoder is not None
-        self._require_side_fits(source)
+        require_side_fits(source, self.architecture, self.spec)
         texts = texts_of(source)
-        if cache.source is None:
-            old = StackCache.empty(self.spec.encoder.masks, texts.n_sequences).texts
+        if old is None:
+            before = empty_cache(self.spec.encoder, texts.n_sequences).texts
         else:
-            old = cache.source.texts
-        return source_growth(self.spec.encoder.masks, old, texts)
+            before = old.texts
+        return source_growth(self.spec.encoder.masks, before, texts)
 
     def _read_source(
         self, source: Batch, old: SourceKeys | None, growth: SourceGrowth, forward: Forward
@@ -194,7 +215,8 @@ class Transformer(nn.Module):
         if old is not None and places_BS.shape[1] == 0:
             return old
         masks, tokens_BS = self.encoder.stack.masks, tokens_at(source, places_BS)
-        kept = old.encoder if old else StackCache.empty(masks, texts.n_sequences)
+        kept = old.encoder if old else None
+        kept = kept or empty_cache(self.encoder.stack, texts.n_sequences)
         if keeps_source(masks):
             encoder_pass = StackPass(kept, places_BS, texts, device)
             own = replace(forward, cache=encoder_pass)
@@ -216,22 +238,6 @@ class Transformer(nn.Module):
                 layers[number] = block.cross.source_keys(states_BSD, forward)
         return grow_source(old, kept, places_BS, layers)
 
-    def _require_source(self, source: Batch | SourceKeys | None) -> None:
-        if (source is None) != (self.encoder is None):
-            raise SpecError(
-                "the model has an encoder, but neither batch.source nor a cache with one is given;"
-                " give Batch.of(tokens, source=…)"
-                if source is None
-                else "batch.source is given, but the model has no encoder; leave it out"
-            )
-
-    def _require_length(self, end: int) -> None:
-        if end > self.spec.max_length:
-            raise UnsupportedError(
-                f"the batch reaches position {end}, past max_length {self.spec.max_length}; cut"
-                " it there"
-            )
-
     def text_states(
         self,
         batch: Batch,
@@ -243,7 +249,7 @@ class Transformer(nn.Module):
         """
         if self.encoder is None:
             return self.hidden_states(batch, dropout_key, observer)
-        self._require_side_fits(batch)
+        require_side_fits(batch, self.architecture, self.spec)
         if dropout_key is not None and dropout_key.rows_B is None:
             dropout_key = replace(dropout_key, rows_B=batch.rows_B)
         return self._encode(
@@ -298,41 +304,6 @@ class Transformer(nn.Module):
         else:
             segments = batch.segments_BT
         return embedded + look_up(segments, self.segments.weight)
-
-    def _require_valid_batch(self, batch: Batch) -> None:
-        if (batch.source is None) != (self.encoder is None):
-            raise SpecError(
-                "batch.source is missing, but the model has an encoder; give Batch.of(tokens,"
-                " source=…)"
-                if batch.source is None
-                else "batch.source is given, but the model has no encoder; leave it out"
-            )
-        self._require_documents_on_both_sides(batch)
-        for side in (batch, batch.source):
-            if side is not None:
-                self._require_side_fits(side)
-
-    def _require_documents_on_both_sides(self, batch: Batch) -> None:
-        if batch.source is not None and (batch.layout.documents_BT is None) != (
-            batch.source.layout.documents_BT is None
-        ):
-            raise SpecError(
-                "batch and batch.source must both have documents_BT, or neither; one of them has"
-                " none"
-            )
-
-    def _require_side_fits(self, side: Batch) -> None:
-        """What holds for each sequence that a stack reads, whether a text or its source."""
-        if side.layout.documents_BT is not None and not self.spec.asks_for_documents:
-            raise SpecError(
-                f"batch has documents_BT, but the mask {self.architecture.mask} does not keep"
-                " documents apart; add '& same_document' to it, or leave them out"
-            )
-        self._require_length(side.layout.start + side.layout.length)
-        if side.segments_BT is not None and self.segments is None:
-            raise SpecError(
-                "batch.segments_BT is given, but embedding.n_segments is 0; leave it out"
-            )
 
 
 def _empty_embedding(n_rows: int, d_model: int) -> nn.Embedding:

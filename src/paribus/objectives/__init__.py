@@ -1,5 +1,6 @@
 """What is predicted, and how is it scored?"""
 
+from paribus.objectives.permission import reads_on as reads_on
 from paribus.objectives.permission import require_no_leak as require_no_leak
 from paribus.objectives.permission import require_permitted as require_permitted
 from paribus.objectives.permission import separates_documents as separates_documents

@@ -11,7 +11,10 @@ from torch import Tensor
 from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.masks import (
+    DOCUMENT_RULES,
     PREFIX_RULES,
+    DocumentsSoFar,
+    Rule,
     SequenceLayout,
     find_leak,
     find_path,
@@ -43,6 +46,18 @@ MAX_SPLITS = 32  # of an objective that are looked at where what a mask shows de
 def separates_documents(spec: ResolvedArchitecture) -> bool:
     """Do the masks ask which document a token belongs to?"""
     return spec.asks_for_documents
+
+
+def reads_on(spec: ResolvedArchitecture) -> bool:
+    """Is the text one sequence through all documents, beside a source that keeps them apart? Its
+    positions then go on from one document to the next.
+    """
+    rules: set[Rule] = set()
+    cross: set[Rule] = set()
+    for block in spec.stack.layers:
+        rules |= leaves(block.mask)
+        cross |= leaves(block.cross) if block.cross is not None else set()
+    return DocumentsSoFar() in cross and not rules & DOCUMENT_RULES
 
 
 def require_permitted(

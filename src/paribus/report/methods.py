@@ -185,7 +185,8 @@ def _rate_sentence(material: ReportData) -> str:
         return (
             "The learning rate of each arm is tuned by the same search, from a grid of"
             f" {tune['n_rates']} rates a factor 2 apart, on the {tune['split']} split, with {seeds}"
-            f" that are not reported and {share} of the steps.{_stage_tuning(material)}"
+            f" that are not reported and {share} of the steps{_last_share(tune)}."
+            f"{_stage_tuning(material)}"
         )
     if material.has_one_learning_rate:
         rate = significant(material.written_learning_rate(material.order[0]))
@@ -193,10 +194,21 @@ def _rate_sentence(material: ReportData) -> str:
     return "Each arm is trained at the learning rate in the table, which was not tuned."
 
 
+def _last_share(tune: dict[str, Any]) -> str:
+    """How much of the last stage its sweep takes; '' where it is the share of the others."""
+    share = tune.get("last_share")
+    if share is None or share == tune["share"]:
+        return ""
+    return f", {percent_level(share)} in the last stage"
+
+
 def _stage_tuning(material: ReportData) -> str:
-    """By what earlier stages were tuned; '' where there are none."""
+    """By what the stages were tuned that have no score of their own; '' where all have."""
     if not material.findings.stage_rates:
         return ""
+    rates = material.findings.rates or {}
+    if all(rates[arm].get("own_loss") for arm in material.order):
+        return " All stages are tuned on the held-out loss of their own objectives."
     return " Stages before the last are tuned on the held-out loss of their own objectives."
 
 

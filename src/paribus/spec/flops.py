@@ -75,7 +75,7 @@ class LayerGrowth:
 
     text: SequenceLayout
     is_read: BoolArray  # [position]
-    n_cached: int
+    n_cached: float  # the mean over heads
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from paribus.errors import SpecError
-from paribus.masks import Rule, SequenceLayout, appendable, count_visible_pairs
+from paribus.masks import (
+    Rule,
+    SequenceLayout,
+    appendable,
+    count_visible_pairs,
+    keeps_earlier_documents,
+    keeps_source,
+)
 from paribus.spec.architecture import Latent, MultiHead
 from paribus.spec.flops import Flops, decode_flops, forward_flops, head_flops, training_flops
 from paribus.spec.objectives import Objective, TextLabels, WordTags
@@ -39,6 +46,7 @@ class Price:
     decode: (
         Flops  # one more token after length - 1; positions whose cache is lost are computed again
     )
+    encoder_kv_bytes_per_source_token: int = 0  # of its own keys, where they are kept across turns
 
 
 def price(
@@ -82,6 +90,7 @@ def price(
         training=training_flops(spec, layout, source_length, n_scored or length),
         prefill=forward_flops(spec, layout, source_length) + head_flops(spec, 1),
         decode=decode_flops(spec, layout, source_length) + head_flops(spec, 1),
+        encoder_kv_bytes_per_source_token=encoder_kv_bytes(spec, bytes_per_value),
     )
 
 
@@ -90,10 +99,13 @@ def cache_across_turns(spec: ResolvedArchitecture) -> str:
     are the same everywhere.
 
     A prefix ends with the newest prompt, or stays the first one. An encoder reads the conversation
-    so far, and the decoder the answer alone.
+    so far, and the decoder the answer alone; or each turn is a document of both.
     """
     if spec.encoder is not None:
-        return "encoder only" if appendable(spec.encoder.masks) else "no"
+        masks, cross = spec.encoder.masks, [block.cross for block in spec.stack.layers]
+        if spec.asks_for_documents and keeps_earlier_documents(spec.stack.masks, masks, cross):
+            return "if a turn is a document"
+        return "encoder only" if keeps_source(masks) else "no"
     if appendable(spec.stack.masks, prefix_grows=True):
         return "yes"
     if appendable(spec.stack.masks):
@@ -172,6 +184,16 @@ def visible_share(masks: Sequence[Rule], layout: SequenceLayout) -> float:
     return sum(count_visible_pairs(rule, layout) for rule in masks) / (
         len(masks) * layout.length**2
     )
+
+
+def encoder_kv_bytes(spec: ResolvedArchitecture, bytes_per_value: int = 2) -> int:
+    """Bytes of the encoder's own keys and values for each source token, where they are kept across
+    turns; 0 elsewhere.
+    """
+    if spec.encoder is None or not keeps_source(spec.encoder.masks):
+        return 0
+    own, _ = _kv_values(spec.encoder)
+    return own * bytes_per_value
 
 
 def _kv_values(stack: Stack) -> tuple[int, int]:

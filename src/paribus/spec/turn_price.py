@@ -12,10 +12,10 @@ import numpy as np
 
 from paribus.errors import SpecError
 from paribus.masks import (
-    Rule,
     SequenceLayout,
     TextBesideSource,
     count_visible_keys,
+    head_groups,
     plan_growth,
     plan_source_growth,
     same_source_views,
@@ -157,7 +157,7 @@ def _first_token_flops(spec: ResolvedArchitecture, texts: TurnTexts, read: _Plac
     """Of what is read of both texts, and of the logits of one token."""
     total = head_flops(spec, 1)
     for block, n_layers in _equal_layers(spec.stack):
-        n_cached = _count_cached(block.mask, texts.before, read.stack)
+        n_cached = _mean_cached(block, texts.before, read.stack)
         growth = LayerGrowth(texts.prompt, read.stack, n_cached)
         own = growth_flops(block, spec.d_model, growth)
         if block.cross is not None:
@@ -167,7 +167,7 @@ def _first_token_flops(spec: ResolvedArchitecture, texts: TurnTexts, read: _Plac
         return total
     keeps_keys = keeps_source(spec.encoder.masks)
     for block, n_layers in _equal_layers(spec.encoder):
-        n_cached = _count_cached(block.mask, texts.source_before, read.source) * keeps_keys
+        n_cached = _mean_cached(block, texts.source_before, read.source) * keeps_keys
         growth = LayerGrowth(texts.source, read.source, n_cached)
         total += growth_flops(block, spec.d_model, growth) * n_layers
     return total
@@ -190,7 +190,7 @@ def _answer_flops(spec: ResolvedArchitecture, texts: TurnTexts) -> Flops:
     for block, n_layers in _equal_layers(spec.stack):
         # in an answer nobody sees what comes later: token by token or at once, the same pairs
         visible = count_visible_keys(block.mask, texts.end, is_answer)
-        n_cached = _sum_cached(block.mask, texts)
+        n_cached = _sum_cached(block, texts)
         own = one_by_one_flops(block, spec.d_model, n_tokens, n_cached + n_tokens, visible)
         if block.cross is not None:
             seen = count_visible_keys(block.cross, texts.end, is_answer, texts.source)
@@ -206,25 +206,35 @@ def _equal_layers(stack: Stack) -> Iterator[tuple[Block, int]]:
         yield block, len(list(layers))
 
 
-def _is_needed(rule: Rule, text: SequenceLayout) -> BoolArray:
-    """Which tokens of a text a later one sees in any head."""
-    return needed_by_layer((rule,), text)[0]
+def _cached_keys(block: Block, text: SequenceLayout, is_read: BoolArray | None = None) -> list[int]:
+    """How many keys each group of heads keeps of a text; none of tokens that are read."""
+    n_kv_heads = 1
+    if isinstance(block.attention, MultiHead):
+        n_kv_heads = block.attention.n_kv_heads or block.attention.n_heads
+    counts = []
+    for rule in head_groups(block.mask, n_kv_heads):
+        is_kept = needed_by_layer((rule,), text)[0]
+        if is_read is not None:
+            is_kept = is_kept & ~is_read[: text.length]
+        counts.append(int(is_kept.sum()))
+    return counts
 
 
-def _count_cached(rule: Rule, before: SequenceLayout, is_read: BoolArray) -> int:
-    """How many keys a layer has of tokens that are not read."""
-    return int((_is_needed(rule, before) & ~is_read[: before.length]).sum())
+def _mean_cached(block: Block, text: SequenceLayout, is_read: BoolArray | None = None) -> float:
+    """How many keys a head keeps of a text, on average."""
+    counts = _cached_keys(block, text, is_read)
+    return sum(counts) / len(counts)
 
 
-def _sum_cached(rule: Rule, texts: TurnTexts) -> int:
-    """How many keys a layer has beside each token of an answer but the first, summed."""
+def _sum_cached(block: Block, texts: TurnTexts) -> float:
+    """How many keys a head has beside each token of an answer but the first, summed."""
     first, last = texts.prompt, texts.end
-    if _is_needed(rule, first).all() and _is_needed(rule, last).all():
+    if _mean_cached(block, last) == last.length:
         return sum(range(first.length, last.length))
-    total = 0
+    total = 0.0
     for length in range(first.length, last.length):
         documents = None if last.documents is None else last.documents[:length]
-        total += int(_is_needed(rule, SequenceLayout(length, last.prefix, documents)).sum())
+        total += _mean_cached(block, SequenceLayout(length, last.prefix, documents))
     return total
 
 
@@ -232,9 +242,8 @@ def _cached_values(spec: ResolvedArchitecture, texts: TurnTexts) -> int:
     """Values of keys that the cache of an answer holds at its end, with those of the source."""
     total = 0
     for block, n_layers in _equal_layers(spec.stack):
-        n_keys = int(_is_needed(block.mask, texts.end).sum())
-        own = key_values(block) * n_keys + source_key_values(block) * texts.source.length
-        total += own * n_layers
+        own = key_values(block) * _mean_cached(block, texts.end)
+        total += (round(own) + source_key_values(block) * texts.source.length) * n_layers
     return total + _encoder_values(spec, texts)
 
 
@@ -247,9 +256,8 @@ def _reused_values(
     total = 0
     n_source = int((~read.source[: texts.source.length]).sum())
     for block, n_layers in _equal_layers(spec.stack):
-        n_keys = _count_cached(block.mask, later.before, read.stack)
-        own = n_keys * key_values(block) + n_source * source_key_values(block)
-        total += own * n_layers
+        own = key_values(block) * _mean_cached(block, later.before, read.stack)
+        total += (round(own) + n_source * source_key_values(block)) * n_layers
     return total + _encoder_values(spec, texts)
 
 
@@ -259,7 +267,7 @@ def _encoder_values(spec: ResolvedArchitecture, texts: TurnTexts) -> int:
         return 0
     total = 0
     for block, n_layers in _equal_layers(spec.encoder):
-        total += int(_is_needed(block.mask, texts.source).sum()) * key_values(block) * n_layers
+        total += round(key_values(block) * _mean_cached(block, texts.source)) * n_layers
     return total
 
 

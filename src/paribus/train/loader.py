@@ -29,6 +29,7 @@ class ProblemLoader:
     separates_documents: bool
     ranks: Ranks = SINGLE_RANK
     pin_memory: bool = False  # in memory that a CUDA device fetches from by itself
+    reads_on: bool = False  # do positions of a text go on from one document to the next?
     estimates: bool = False  # may answers stand for own responses, which are not drawn yet?
 
     @property
@@ -98,6 +99,11 @@ class ProblemLoader:
             self.has_encoder,
             self.separates_documents,
         )
+        if self.reads_on:
+            inputs = problem.inputs
+            problem = replace(
+                problem, inputs=replace(inputs, layout=replace(inputs.layout, positions_BT=None))
+            )
         if self.pin_memory:
             return problem.pin_memory()
         return problem

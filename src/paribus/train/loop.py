@@ -18,7 +18,7 @@ from paribus.corpus.own_pairs import with_own_pairs
 from paribus.errors import DivergedError, RecordError, SpecError
 from paribus.model import Transformer, build
 from paribus.model.label_head import build_label_head
-from paribus.objectives import Problem, require_permitted, separates_documents
+from paribus.objectives import Problem, reads_on, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
@@ -156,6 +156,7 @@ class _Loop:
             stage=stage,
             has_encoder=has_encoder,
             separates_documents=documents,
+            reads_on=reads_on(model.spec),
             ranks=ranks,
             pin_memory=device.type == "cuda",
         )

@@ -103,7 +103,8 @@ NOTES = (
     "Kept within an answer: when tokens are appended, every cached key and value stays valid. "
     'Kept across turns: they also stay valid in the next turn of a conversation; "if the prefix'
     ' stays": only if the prefix is the first turn and does not grow; "encoder only": the decoder'
-    " begins anew."
+    ' begins anew; "if a turn is a document": only if text and source have a document for each'
+    " turn."
 )
 
 

@@ -60,6 +60,11 @@ CACHE_LINES = (
     ),
     PriceLine("cache kept within an answer", lambda price: price.appendable, format_bool),
 )
+ENCODER_LINE = PriceLine(
+    "encoder's KV cache per source token, across turns",
+    lambda price: price.encoder_kv_bytes_per_source_token,
+    format_size,
+)
 FLOP_LINES = (
     PriceLine(
         "visible share of query-key pairs", lambda price: price.visible_share, format_percent
@@ -99,6 +104,8 @@ def price_table(names: Sequence[str], prices: Sequence[Price], has_header: bool 
         for line in section:
             table.add_row(line.label, *line.format_values(prices))
         if section is CACHE_LINES:
+            if any(price.encoder_kv_bytes_per_source_token for price in prices):
+                table.add_row(ENCODER_LINE.label, *ENCODER_LINE.format_values(prices))
             table.add_row("cache kept across turns", *[price.across_turns for price in prices])
     return table
 
