@@ -15,9 +15,11 @@ from paribus.cli import verbs
 ROOT = Path(__file__).parents[1]
 NAMES = [
     "Batch",
+    "Conversation",
     "Design",
     "Execution",
     "Sampling",
+    "TurnTiming",
     "Workspace",
     "build",
     "build_corpus",
@@ -45,6 +47,8 @@ NAMES = [
     "show",
     "tasks",
     "train_run",
+    "turns",
+    "turns_of_design",
     "verdicts",
     "watch",
     "write_pairs",
@@ -110,7 +114,8 @@ def test_a_verb_that_is_a_package_is_met_with_its_function(verb, name):
 
 def test_an_unknown_name_is_met_with_those_there_are():
     with pytest.raises(
-        AttributeError, match="module 'paribus' has no attribute 'nothing'; it has Batch, Design"
+        AttributeError,
+        match="module 'paribus' has no attribute 'nothing'; it has Batch, Conversation, Design",
     ):
         pb.nothing  # noqa: B018
 

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from paribus.cli.tasks import write_pairs as write_pairs
     from paribus.cli.terminal.task_evaluation import evaluate_tasks as evaluate_tasks
     from paribus.cli.train import train_run as train_run
+    from paribus.cli.turns import turns as turns
+    from paribus.cli.turns import turns_of_design as turns_of_design
     from paribus.cli.watch import watch as watch
+    from paribus.design.turn_study import TurnTiming as TurnTiming
     from paribus.generate import Sampling as Sampling
     from paribus.interop import export as export
     from paribus.interop import import_ as import_
@@ -49,15 +52,18 @@ if TYPE_CHECKING:
     from paribus.model import save as save
     from paribus.record import runs as runs
     from paribus.spec import load as load
+    from paribus.spec.conversation import Conversation as Conversation
     from paribus.spec.design import Design as Design
     from paribus.workspace import Execution as Execution
     from paribus.workspace import Workspace as Workspace
 else:
     _HOMES = {
         "Batch": "paribus.batch",
+        "Conversation": "paribus.spec.conversation",
         "Design": "paribus.spec.design",
         "Execution": "paribus.workspace",
         "Sampling": "paribus.generate",
+        "TurnTiming": "paribus.design.turn_study",
         "Workspace": "paribus.workspace",
         "build": "paribus.model",
         "build_corpus": "paribus.cli.corpus",
@@ -85,6 +91,8 @@ else:
         "show": "paribus.cli.show",
         "tasks": "paribus.cli.tasks",
         "train_run": "paribus.cli.train",
+        "turns": "paribus.cli.turns",
+        "turns_of_design": "paribus.cli.turns",
         "verdicts": "paribus.cli.rows",
         "watch": "paribus.cli.watch",
         "write_pairs": "paribus.cli.tasks",

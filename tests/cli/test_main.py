@@ -33,7 +33,7 @@ def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
         == "chat corpus demo diff doctor evaluate export fields fill-mask generate import plan"
-        " price report rows run runs serve show tasks train watch"
+        " price report rows run runs serve show tasks train turns watch"
     )
 
 
@@ -145,7 +145,7 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
         answer.err
         == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are chat, corpus,"
         " demo, diff, doctor, evaluate, export, fields, fill-mask, generate, import, plan, price,"
-        " report, rows, run, runs, serve, show, tasks, train, watch\n"
+        " report, rows, run, runs, serve, show, tasks, train, turns, watch\n"
     )
 
 
@@ -223,6 +223,7 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "show": ("causal",),
     "tasks": (),
     "train": ("x.toml",),
+    "turns": ("gpt2",),
     "watch": (),
 }
 WITHOUT = ("diff", "fields", "price", "report", "rows", "runs", "watch")  # torch

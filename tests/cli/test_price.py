@@ -53,6 +53,7 @@ def test_a_prefix_and_a_source_are_named_where_they_matter(ask):
         (("--length", "64", "--prefix", "11"), 64, 11),
         (("--source-length", "7"), 519, 7),
         (("--length", "64", "--prefix", "9", "--source-length", "9"), 64, 9),
+        (("--source", "40", "--target", "24"), 64, 40),
     ],
 )
 def test_all_are_priced_for_the_same_text_and_it_is_said(ask, options, length, n_input):
@@ -128,3 +129,25 @@ def test_lengths_the_model_could_not_read_are_refused(given, complaint):
 def test_a_source_length_nobody_could_use_is_refused(ask):
     assert ask("price", "gpt2", "bert", "--source-length", "7").status == 2
     assert ask("price", "gpt2", "t5", "--source-length", "7").status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--source", "4"), "--target is missing; give both --source and --target"),
+        (("--target", "4"), "--source is missing; give both --source and --target"),
+        (
+            ("--source", "4", "--target", "4", "--length", "9"),
+            "--length is 9 beside --source and --target, which say how long the text is",
+        ),
+    ],
+)
+def test_a_text_is_given_in_one_way(ask, options, complaint):
+    answer = ask("price", "gpt2", "t5", *options)
+    assert answer.status == 2
+    assert complaint in answer.err
+
+
+def test_a_decoder_has_a_source_and_a_target_too(ask):
+    (given,) = json.loads(ask("price", "gpt2", "--source", "40", "--target", "24", "--json").out)
+    assert (given["length"], given["prefix"], given["source_length"]) == (64, 40, 0)

@@ -28,6 +28,7 @@ STREAMS = {
 # Every label in the source with its key under seed 1; a `*` is a name that is computed.
 KEYS = {
     ("added rows", "*"): 8236473760257784537,
+    ("conversation",): 1711662663450596943,
     ("corpus", "*", "*"): 4911584626293569647,
     ("corpus", "*", "*", "phrasing"): 2484938539321871980,
     ("corpus", "*", "*", "mistake"): 8436976138862053959,

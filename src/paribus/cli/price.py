@@ -64,18 +64,52 @@ def command(
         ),
     ] = None,
     prefix: TextPrefixOption = None,
+    source: Annotated[
+        int | None,
+        typer.Option(
+            "--source", min=1, metavar="N", help="Number of input tokens, however they are read."
+        ),
+    ] = None,
+    target: Annotated[
+        int | None,
+        typer.Option(
+            "--target", min=1, metavar="N", help="Number of target tokens, after --source of input."
+        ),
+    ] = None,
     bytes_per_value: Annotated[
         int, typer.Option("--bytes", min=1, metavar="N", help="Bytes per cached value.")
     ] = 2,
     json: JsonOption = False,
 ) -> None:
-    architectures = [load_architecture(source, parse_settings(settings)) for source in arch]
+    architectures = [load_architecture(one, parse_settings(settings)) for one in arch]
+    if source is not None or target is not None:
+        _require_one_way(length, source_length, prefix)
+        length, prefix = _whole_text(source, target)
     prices = _prices(architectures, length, source_length, prefix, bytes_per_value)
     if json:
         pairs = zip(architectures, prices, strict=True)
         print_json([_price_json(one, cost) for one, cost in pairs])
     else:
         _print_prices(architectures, prices)
+
+
+def _require_one_way(length: int | None, source_length: int | None, prefix: int | None) -> None:
+    """SpecError where the lengths of a text are given in two ways."""
+    others = {"--length": length, "--source-length": source_length, "--prefix": prefix}
+    for option, value in others.items():
+        if value is not None:
+            raise SpecError(
+                f"{option} is {value} beside --source and --target, which say how long the text"
+                " is; leave it out"
+            )
+
+
+def _whole_text(source: int | None, target: int | None) -> tuple[int, int]:
+    """The length of a text, and how much of it is input."""
+    if source is None or target is None:
+        lack = "--source" if source is None else "--target"
+        raise SpecError(f"{lack} is missing; give both --source and --target")
+    return source + target, source
 
 
 def _prices(

@@ -20,6 +20,8 @@ DESIGN_FOLDERS = (
     _HERE.parents[1] / "designs",
 )
 
+CONVERSATIONS = ("turns",)  # designs that train nothing: `paribus turns --design`
+
 
 def designs_folder() -> Path:
     """Where the designs lie."""
@@ -30,9 +32,9 @@ def designs_folder() -> Path:
 
 
 def shipped_designs() -> tuple[str, ...]:
-    """The names of all designs that come with paribus."""
+    """The names of all designs of training that come with paribus."""
     names = {path.stem for path in designs_folder().glob("*.toml")}
-    return tuple(sorted(names - {"claims"}))
+    return tuple(sorted(names - {"claims", *CONVERSATIONS}))
 
 
 def find_design(
@@ -52,6 +54,11 @@ def find_design(
     if isinstance(source, Mapping):
         return "design", load_design(source, scale, changes)
     path = Path(source)
+    if str(source) in CONVERSATIONS:
+        raise SpecError(
+            f"{source} is a design of conversations, which trains nothing; use paribus turns"
+            f" --design {source}"
+        )
     if str(source) in shipped_designs():
         path = designs_folder() / f"{source}.toml"
     elif path.suffix not in (".toml", ".json"):

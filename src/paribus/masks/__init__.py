@@ -13,6 +13,8 @@ from paribus.masks.dense import dense_mask as dense_mask
 from paribus.masks.dense import mask_text as mask_text
 from paribus.masks.drawing import svg_path as svg_path
 from paribus.masks.growth import GrowthPlan as GrowthPlan
+from paribus.masks.growth import frees_keys as frees_keys
+from paribus.masks.growth import head_groups as head_groups
 from paribus.masks.growth import needed_later as needed_later
 from paribus.masks.growth import plan_growth as plan_growth
 from paribus.masks.notation import parse_rule as parse_rule

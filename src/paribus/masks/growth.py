@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import lcm
 
 import numpy as np
@@ -17,7 +18,16 @@ from numpy.typing import NDArray
 from paribus.masks.assignment import head_rules
 from paribus.masks.dense import BoolArray, SequenceLayout, visible_rows
 from paribus.masks.reach import appendable, valid_cache
-from paribus.masks.rules import DOCUMENT_RULES, PREFIX_RULES, And, Full, Or, Rule, Strided
+from paribus.masks.rules import (
+    DOCUMENT_RULES,
+    PREFIX_RULES,
+    And,
+    Full,
+    Or,
+    Rule,
+    Strided,
+    Window,
+)
 from paribus.masks.simplification import leaves
 
 MAX_PERIOD = 4096  # of strides that are told apart; longer ones free nothing
@@ -123,15 +133,17 @@ def with_missing(
         for part in head_rules(rule):
             if part not in visible:
                 visible[part] = visible_rows(part, layout, everyone)
-    while True:
+    while not is_read.all():
         is_missing = np.zeros(layout.length, bool)
+        is_seen = {part: rows[is_read].any(0) for part, rows in visible.items()}
         for rule, there, needed in zip(stack, is_there, is_needed, strict=True):
             for number, part in enumerate(head_rules(rule)):
-                is_wanted = needed[number] | visible[part][is_read].any(0)
+                is_wanted = needed[number] | is_seen[part]
                 is_missing |= is_wanted & ~there[number]
         if not (is_missing & ~is_read).any():
-            return is_read
+            break
         is_read = is_read | is_missing
+    return is_read
 
 
 def _keeps_everything(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> bool:
@@ -158,6 +170,23 @@ def _needed_by_group(stack: Sequence[Rule], layout: SequenceLayout) -> list[Bool
         if layout.real is not None:
             needed[rule] = needed[rule] & layout.real
     return [needed[rule] for rule in stack]
+
+
+@lru_cache(maxsize=256)
+def frees_keys(rule: Rule) -> bool:
+    """Does a rule, or that of some heads, lose sight of a key for good as a text grows?"""
+    widest = max((leaf.n for leaf in leaves(rule) if isinstance(leaf, Window)), default=1)
+    return not needed_later(rule, np.zeros(1, np.int64), widest + 1).all()
+
+
+def head_groups(rule: Rule, n_kv_heads: int) -> tuple[Rule, ...]:
+    """The rules of groups of heads that keep keys of their own, since some free keys that others
+    need; else the rule itself.
+    """
+    parts = head_rules(rule)
+    if len(set(parts)) == 1 or n_kv_heads % len(parts) or not frees_keys(rule):
+        return (rule,)
+    return parts
 
 
 def _without_strides(rule: Rule) -> Rule:

@@ -163,10 +163,19 @@ def unchanged_states(
     assert old.length <= new.length
     n = old.length
     valid = [np.ones(n, bool)]
+    views: dict[Rule, tuple[BoolArray, BoolArray]] = {}  # who sees whom, and whose view stays
     for layer, rule in enumerate(stack):
-        before, after = _head_masks(rule, old), _head_masks(rule, new)[:, :n]
-        same_view = ~after[:, :, n:].any((0, 2)) & (before == after[:, :, :n]).all((0, 2))
-        sees_stale = (before & ~valid[-1]).any((0, 2))
+        if not valid[-1].any():
+            valid.append(valid[-1])
+            continue
+        if rule not in views:
+            before, after = _head_masks(rule, old), _head_masks(rule, new)[:, :n]
+            same_view = ~after[:, :, n:].any((0, 2)) & (before == after[:, :, :n]).all((0, 2))
+            views[rule] = before, same_view
+        before, same_view = views[rule]
+        sees_stale = np.zeros(n, bool)
+        if not valid[-1].all():
+            sees_stale = (before & ~valid[-1]).any((0, 2))
         valid.append(valid[-1] & same_view & ~sees_stale)
         if same_source is not None:
             valid[-1] &= same_source[layer]

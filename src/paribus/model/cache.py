@@ -18,14 +18,12 @@ import torch
 from torch import Tensor
 
 from paribus.batch import BatchLayout
-from paribus.masks import Rule
+from paribus.masks import Rule, frees_keys, head_groups
 from paribus.model.slots import (
     NO_PLACE,
     CachedTexts,
     IntArray,
     SlotTable,
-    frees_keys,
-    head_groups,
     is_needed,
     key_layout,
     query_layout,

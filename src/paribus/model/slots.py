@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from paribus.batch import BatchLayout
-from paribus.masks import Rule, SequenceLayout, Window, head_rules, leaves, needed_later
+from paribus.masks import Rule, SequenceLayout, needed_later
 
 IntArray = NDArray[np.int64]
 NO_PLACE = -1  # of a slot that is free, and of padding
@@ -158,23 +157,6 @@ def key_layout(
     if table.places_BS is None and queries.places_BT is None and table.n_used == queries.length:
         return queries
     return table.layout(texts, device)
-
-
-@lru_cache(maxsize=256)
-def frees_keys(rule: Rule) -> bool:
-    """Does a rule, or that of some heads, lose sight of a key for good as a text grows?"""
-    widest = max((leaf.n for leaf in leaves(rule) if isinstance(leaf, Window)), default=1)
-    return not needed_later(rule, np.zeros(1, np.int64), widest + 1).all()
-
-
-def head_groups(rule: Rule, n_kv_heads: int) -> tuple[Rule, ...]:
-    """The rules of groups of heads that keep keys of their own, since some free keys that others
-    need; else the rule itself.
-    """
-    parts = head_rules(rule)
-    if len(set(parts)) == 1 or n_kv_heads % len(parts) or not frees_keys(rule):
-        return (rule,)
-    return parts
 
 
 def is_needed(rule: Rule, places: IntArray, texts: CachedTexts, row: int) -> NDArray[np.bool_]:

@@ -39,6 +39,11 @@ STAGE_RATES_FILE = "stage-rates.json"  # of the stages before the last
 SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 
+# A study of conversations: `paribus turns --out`.
+TURNS_PAGE_FILE = "turns.md"
+TURNS_CSV_FILE = "turns.csv"
+TURNS_JSON_FILE = "turns.json"
+
 _STEP = "step-"
 _ASKED = "asked-"
 _ASKED_DIGITS = 16

@@ -59,15 +59,21 @@ def css_colour(name: str) -> str:
     return f"var(--{name})"
 
 
-def arm_colours(order: Sequence[str], drawn_arms: Sequence[str] | None = None) -> alt.Color:
-    """One colour for an arm in every chart, whichever arms the chart shows."""
+def arm_colours(
+    order: Sequence[str], drawn_arms: Sequence[str] | None = None, has_strokes: bool = False
+) -> alt.Color:
+    """One colour for an arm in every chart, whichever arms the chart shows; with strokes for
+    symbols where lines have dashes.
+    """
     arms = _arms_in_chart(order, drawn_arms)
     shades, keys = [], []
     for arm in arms:
         shades.append(css_colour(f"arm-{order.index(arm) % N_COLOURS}"))
         keys.append(arm_key(order, arm))
     return alt.Color(
-        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=shades), legend=_legend(order, arms)
+        f"{KEY_FIELD}:N",
+        scale=alt.Scale(domain=keys, range=shades),
+        legend=arm_legend(order, arms, has_strokes),
     )
 
 
@@ -91,11 +97,13 @@ def arm_dashes(
         dashes.append(DASHES[order.index(arm) // N_COLOURS % len(DASHES)])
         keys.append(arm_key(order, arm))
     return alt.StrokeDash(
-        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=dashes), legend=_legend(order, arms)
+        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=dashes), legend=arm_legend(order, arms)
     )
 
 
-def _legend(order: Sequence[str], drawn_arms: Sequence[str]) -> alt.Legend:
+def arm_legend(
+    order: Sequence[str], drawn_arms: Sequence[str], has_strokes: bool = False
+) -> alt.Legend:
     """One line where there is room, else as many columns as there is; dashes can be told by
     their symbols.
     """
@@ -104,7 +112,7 @@ def _legend(order: Sequence[str], drawn_arms: Sequence[str]) -> alt.Legend:
         f"{LEGEND_WIDTH} < {sum(wide)} ? max(1, floor({LEGEND_WIDTH} / {max(wide, default=1)})) : 0"
     )
     symbol = alt.Undefined
-    if len(order) > N_COLOURS:
+    if has_strokes or len(order) > N_COLOURS:
         symbol = "stroke"
     labels = label_expression(order)
     return alt.Legend(

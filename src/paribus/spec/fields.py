@@ -28,6 +28,7 @@ from paribus.spec.stages import Stage
 from paribus.spec.tasks import ProtocolKind, TaskKind
 from paribus.spec.training import Training
 from paribus.spec.tree import descriptions_of, kind_of, models_in, own_docstring
+from paribus.spec.turn_design import TurnDesign
 from paribus.spec.type_words import field_type
 
 REQUIRED = "required"
@@ -44,6 +45,7 @@ ROOTS: dict[str, Any] = {
     "task": TaskKind,
     "protocol": ProtocolKind,
     "design": Design,
+    "turns": TurnDesign,
 }
 
 
@@ -96,7 +98,11 @@ _SCALES = FieldEntry(
     default="{}",
     about="Tables with keys of a design. `--scale NAME` lays one of them over the rest.",
 )
-_READ_FIRST: dict[type[BaseModel], FieldEntry] = {Architecture: _PRESET, Design: _SCALES}
+_READ_FIRST: dict[type[BaseModel], FieldEntry] = {
+    Architecture: _PRESET,
+    Design: _SCALES,
+    TurnDesign: _SCALES,
+}
 
 
 def all_tables() -> list[TableEntry]:

@@ -18,6 +18,7 @@ from paribus.masks import (
     count_visible_pairs,
     unchanged_states,
 )
+from paribus.masks.dense import BoolArray
 from paribus.spec.architecture import Dense, Experts, Latent, MultiHead
 from paribus.spec.resolved import Block, ResolvedArchitecture
 
@@ -66,6 +67,25 @@ def labelling_flops(spec: ResolvedArchitecture, length: int, n_labels: int, n_sc
         total += _flops(_self_work(block, spec.d_model), length, length, length**2, pairs)
     head = 2 * spec.d_model * n_labels * n_scored
     return (total + Flops(head, head)) * 3
+
+
+@dataclass(frozen=True, eq=False)
+class LayerGrowth:
+    """What a layer reads of a text that has grown, and how many keys it has of the rest."""
+
+    text: SequenceLayout
+    is_read: BoolArray  # [position]
+    n_cached: float  # the mean over heads
+
+
+@dataclass(frozen=True)
+class CrossPairs:
+    """Queries, keys that are new, and pairs of both between a text and its source."""
+
+    n_queries: int
+    n_new_keys: int
+    dense: float
+    visible: float
 
 
 @dataclass(frozen=True)
@@ -206,6 +226,44 @@ def decode_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_leng
                 _attention_work(block.attention, spec.d_model), n_queries, 0, pairs, pairs
             )
     return total
+
+
+def growth_flops(block: Block, d_model: int, growth: LayerGrowth) -> Flops:
+    """One layer over the tokens that are read when a text grows; keys of others are cached.
+
+    One token alone meets latents as they are. Several unfold all latents that are there.
+    """
+    n_read = int(np.count_nonzero(growth.is_read))
+    visible = count_visible_keys(block.mask, growth.text, growth.is_read)
+    if n_read == 1:
+        return one_by_one_flops(block, d_model, 1, growth.n_cached + 1, visible)
+    total = _flops(
+        _self_work(block, d_model), n_read, n_read, n_read * (growth.n_cached + n_read), visible
+    )
+    if isinstance(block.attention, Latent):
+        expansion = _MultiplyAdds(0, _latent_expansion(block.attention), 0)
+        total += _flops(expansion, 0, growth.n_cached, 0, 0)
+    return total
+
+
+def one_by_one_flops(
+    block: Block, d_model: int, n_tokens: int, dense_pairs: float, visible_pairs: float
+) -> Flops:
+    """One layer over tokens that are read one after another, with so many query-key pairs in
+    all; latents stay folded.
+    """
+    work = _self_work(block, d_model)
+    if isinstance(block.attention, Latent):
+        absorbed = _absorbed_work(block.attention, d_model)
+        feed_forward = _feed_forward_work(block, d_model)
+        work = _MultiplyAdds(absorbed.query + feed_forward, absorbed.key, absorbed.pair)
+    return _flops(work, n_tokens, n_tokens, dense_pairs, visible_pairs)
+
+
+def cross_flops(block: Block, d_model: int, pairs: CrossPairs) -> Flops:
+    """The cross-attention of one layer to a source, and the keys of the source that are new."""
+    work = _attention_work(block.attention, d_model)
+    return _flops(work, pairs.n_queries, pairs.n_new_keys, pairs.dense, pairs.visible)
 
 
 def head_flops(spec: ResolvedArchitecture, length: int) -> Flops:

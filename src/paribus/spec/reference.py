@@ -15,7 +15,7 @@ This page is generated from the specs under `src/paribus/spec/`. `{COMMAND}` wri
 
 A run file has the tables `architecture`, `corpus`, `objective` and `training`. A design has the
 keys of `design` at its top, and its `base` and `arms` have the tables of a run. The file of a task
-has the keys of one kind of `task` at its top.
+has the keys of one kind of `task` at its top, and a design of conversations those of `turns`.
 
 - **kind**: write the name alone (`positions = "rotary"`), or a table with the key `kind` and the
   fields of that kind (`positions = {{ kind = "rotary", theta = 500000.0 }}`). A table without

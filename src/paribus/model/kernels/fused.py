@@ -44,6 +44,8 @@ def _fusible(rule: Rule, mask: AttentionMask, is_half: bool, d_head: int) -> boo
             return mask.is_aligned or _is_last_query(mask)
         case Reverse():
             return mask.is_aligned
+        case Prefix() if _is_last_query(mask):
+            return True
         case Prefix():
             if not mask.is_aligned or mask.keys.start or isinstance(mask.keys.prefix, Tensor):
                 return False
@@ -116,6 +118,8 @@ def _attend_group(
             return _attend(query, key, value, False, scale)
         case Reverse():
             return _attend_flipped(query, key, value, (rule,), scale)
+        case Prefix() if _is_last_query(mask):
+            return _attend(query, key, value, False, scale)
         case Prefix():
             prefix = mask.keys.prefix
             assert isinstance(prefix, int)
