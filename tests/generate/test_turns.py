@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from paribus.generate.turns import (
     ConversationReader,
-    Speaker,
+    TurnSpeaker,
     draw_conversation,
     measure_turns,
 )
@@ -55,7 +55,7 @@ def test_a_turn_reads_and_keeps_what_arithmetic_says(
     preset: str, changes: dict[str, Any], custom: Custom
 ) -> None:
     architecture = tiny_architecture(preset, {"max_length": 40, **changes})
-    speaker = Speaker(build(architecture), custom)
+    speaker = TurnSpeaker(build(architecture), custom)
     (measured,) = measure_turns([speaker], CONVERSATION, n_repeats=1)
     prices = price_turns(speaker.model.spec, custom, CONVERSATION, bytes_per_value=4)
     for counts, price in zip(measured.counts, prices, strict=True):
@@ -70,7 +70,7 @@ def test_dense_flops_before_the_first_token_equal_the_counter(
     architecture = tiny_architecture(preset, {"max_length": 40, **changes})
     model = build(architecture, kernel="dense", compute="gathered")
     reader = _FlopReader(
-        Speaker(model, custom), CONVERSATION, draw_conversation(CONVERSATION, N_VOCAB)
+        TurnSpeaker(model, custom), CONVERSATION, draw_conversation(CONVERSATION, N_VOCAB)
     )
     prices = price_turns(model.spec, custom, CONVERSATION)
     assert reader.first_token_flops() == [price.first_token_flops.dense for price in prices]

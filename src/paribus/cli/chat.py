@@ -25,8 +25,8 @@ from paribus.generate import Sampling
 from paribus.generate.engine import Engine
 from paribus.report.numbers import format_duration, significant
 from paribus.runtime import select_device
-from paribus.serve import Conversation, load_speaker
-from paribus.serve.conversation import TurnStats
+from paribus.serve import ChatSession, load_speaker
+from paribus.serve.chat_session import TurnStats
 from paribus.workspace import Workspace
 
 CACHE_BYTES = 1 << 30
@@ -46,7 +46,7 @@ def chat(
     system: str | None = None,
     tokenizer: str | Path | None = None,
     workspace: Workspace | None = None,
-) -> Iterator[Conversation]:
+) -> Iterator[ChatSession]:
     """A conversation with a run or a checkpoint, to be used in a `with`: `say(text, sampling)`
     gives the answer in pieces, and `stats` says what each answer cost.
     """
@@ -61,7 +61,7 @@ def chat(
     engine = Engine(speaker.model, CACHE_BYTES, max_rows=1)
     engine.start()
     try:
-        yield Conversation(speaker, engine, system)
+        yield ChatSession(speaker, engine, system)
     finally:
         engine.close(drain=False)
         if speaker.template is not None:
@@ -114,7 +114,7 @@ def command(
         _talk(conversation, sampling)
 
 
-def _talk(conversation: Conversation, sampling: Sampling) -> None:
+def _talk(conversation: ChatSession, sampling: Sampling) -> None:
     page = console()
     while (line := _read_line(page)) is not None:
         match line.strip():
@@ -146,7 +146,7 @@ def _read_line(page: Console) -> str | None:
     return line.rstrip("\n")
 
 
-def _answer(conversation: Conversation, text: str, sampling: Sampling, page: Console) -> None:
+def _answer(conversation: ChatSession, text: str, sampling: Sampling, page: Console) -> None:
     try:
         with closing(conversation.say(text, sampling)) as pieces:
             _print_pieces(pieces, page)

@@ -9,7 +9,7 @@ import torch
 
 from paribus.design.turn_arms import ConversationArm
 from paribus.errors import SpecError
-from paribus.generate.turns import MeasuredTurns, Speaker, measure_turns
+from paribus.generate.turns import MeasuredTurns, TurnSpeaker, measure_turns
 from paribus.model import Transformer, build
 from paribus.record.environment import current_environment
 from paribus.record.turn_study import ArmTurns, MeasuredTurn, TurnCosts, TurnStudy
@@ -106,7 +106,7 @@ def _measure(
         key = arm.name + architecture_fingerprint(resolve(arm.architecture))
         if key not in models:
             models[key] = _model(arm, machine)
-        speakers.append(Speaker(models[key], arm.custom))
+        speakers.append(TurnSpeaker(models[key], arm.custom))
     return measure_turns(speakers, conversation, n_repeats)
 
 

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from paribus.batch import map_tensors
 from paribus.generate.recording import record
+from paribus.masks import frees_keys
 from paribus.model import Transformer
 from paribus.model.experts import RoutedExperts
 from paribus.model.linear import JoinedWeights
 from paribus.model.reading import Cache
-from paribus.model.slots import frees_keys
 from paribus.model.source_keys import SourceKeys
 from paribus.model.steady_pass import SteadyPass
 

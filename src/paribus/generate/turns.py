@@ -59,7 +59,7 @@ def draw_conversation(
 
 
 @dataclass(frozen=True, eq=False)
-class Speaker:
+class TurnSpeaker:
     """A model, and how it holds a conversation."""
 
     model: Transformer
@@ -95,7 +95,7 @@ class MeasuredTurns:
 
 
 def measure_turns(
-    speakers: Sequence[Speaker], conversation: Conversation, n_repeats: int, seed: int = 1
+    speakers: Sequence[TurnSpeaker], conversation: Conversation, n_repeats: int, seed: int = 1
 ) -> list[MeasuredTurns]:
     """One conversation held with each speaker, several times in turn, after once without a clock.
 
@@ -132,7 +132,9 @@ class _TurnPlan:
 class ConversationReader:
     """Reads one conversation with a speaker, from its first turn, as often as it is asked to."""
 
-    def __init__(self, speaker: Speaker, conversation: Conversation, tokens: ConversationTokens):
+    def __init__(
+        self, speaker: TurnSpeaker, conversation: Conversation, tokens: ConversationTokens
+    ):
         model, custom = speaker.model, speaker.custom
         require_custom(model.spec, custom)
         require_fit(model.spec, custom, conversation)

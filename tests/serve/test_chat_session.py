@@ -9,7 +9,7 @@ import pytest
 import paribus as pb
 from paribus.errors import SpecError
 from paribus.generate import generate_answers
-from paribus.serve import Conversation
+from paribus.serve import ChatSession
 from paribus.workspace import Workspace
 
 SAMPLING = pb.Sampling(n_tokens=5, temperature=1.0)
@@ -20,7 +20,7 @@ def workspace(served_runs: Path) -> Workspace:
     return Workspace(served_runs, device="cpu")
 
 
-def answer(conversation: Conversation, text: str) -> str:
+def answer(conversation: ChatSession, text: str) -> str:
     return "".join(conversation.say(text, SAMPLING))
 
 

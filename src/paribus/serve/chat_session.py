@@ -41,7 +41,7 @@ class TurnStats:
         return (self.n_said - 1) / rest
 
 
-class Conversation:
+class ChatSession:
     """Turns with a model, over an engine. A model that was not trained on conversations goes on
     from all that was said.
     """
