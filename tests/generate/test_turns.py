@@ -13,7 +13,7 @@ from paribus.generate.turns import (
     draw_conversation,
     measure_turns,
 )
-from paribus.model import build
+from paribus.model import build, linear
 from paribus.spec import resolve
 from paribus.spec.conversation import Conversation, Custom, possible_customs
 from paribus.spec.turn_price import price_turns
@@ -87,3 +87,28 @@ class _FlopReader(ConversationReader):
             flops.append(counter.get_total_flops())
             cache = self._read_answer(plan, out.cache, n_timed=0)
         return flops
+
+
+@pytest.mark.parametrize(
+    ("preset", "custom"), [("unilm", "growing prefix"), ("t5", "encode conversation")]
+)
+def test_an_arm_that_begins_anew_does_not_pay_for_joining_its_weights_again(
+    preset: str, custom: Custom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_joined = 0
+    join = linear._joined
+
+    def count(layers):
+        nonlocal n_joined
+        n_joined += 1
+        return join(layers)
+
+    monkeypatch.setattr(linear, "_joined", count)
+    model = build(tiny_architecture(preset, {"max_length": 40}))
+    tokens = draw_conversation(CONVERSATION, N_VOCAB)
+    reader = ConversationReader(Speaker(model, custom), CONVERSATION, tokens)
+    reader.time_turns()
+    assert n_joined > 0
+    n_joined = 0
+    reader.time_turns()
+    assert n_joined == 0

@@ -275,12 +275,12 @@ def _given(**values: int | None) -> dict[str, int]:
 
 
 def _print_study(study: TurnStudy, out: Path | None, as_csv: bool, as_json: bool) -> None:
+    if out is not None:
+        paths = write_turn_study(study, out)
+        print_notes(f"{paths[0]} and {len(paths) - 1} files beside it are written")
     if as_json:
         print_json(turn_study_json(study))
     elif as_csv:
         print_page(to_csv(turn_rows(study)))
     else:
         print_turn_study(console(), study)
-    if out is not None:
-        paths = write_turn_study(study, out)
-        print_notes(f"{paths[0]} and {len(paths) - 1} files beside it are written")

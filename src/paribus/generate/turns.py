@@ -18,7 +18,8 @@ from paribus.errors import SpecError
 from paribus.masks import SequenceLayout
 from paribus.masks.source_growth import keeps_source
 from paribus.model import Transformer
-from paribus.model.reading import Cache, CachedStates
+from paribus.model.linear import JoinedWeights
+from paribus.model.reading import Cache, CachedStates, empty_cache
 from paribus.runtime import torch_generator
 from paribus.spec.conversation import (
     Conversation,
@@ -145,6 +146,7 @@ class ConversationReader:
         starts_K1 = torch.full_like(self._answers_KA[:, :1], DECODER_START)
         self._started_1T = torch.cat([starts_K1, self._answers_KA], 1).flatten()[None]
         self._text_1T = tokens.text(conversation.length).to(self._device)
+        self._weights = JoinedWeights()  # joined once for all conversations, as a server would
         self._plans = [self._plan(texts) for texts in all_turn_texts(conversation, custom)]
 
     @torch.no_grad()
@@ -203,9 +205,13 @@ class ConversationReader:
             assert cache is not None
             return self._model.append(text_1T[:, texts.before.length :], cache)
         batch = Batch.of(text_1T, prefix=texts.prompt.prefix)
-        if plan.reads_all:
-            cache = None
+        if cache is None or plan.reads_all:
+            cache = self._empty_cache()
         return self._model.read(batch, cache, self._conversation.length, counter)
+
+    def _empty_cache(self) -> Cache:
+        """A cache of one text that holds nothing of it yet."""
+        return Cache(empty_cache(self._model.spec.stack, 1), weights=self._weights)
 
     def _read_beside_source(
         self, texts: TurnTexts, cache: Cache | None, counter: _TokenCounter | None
@@ -215,9 +221,10 @@ class ConversationReader:
             text, source = self._started_1T, self._prompts_1T
         else:
             text, source = self._started_1T, self._text_1T
-            if cache is not None:
-                keeps_keys = keeps_source(self._model.spec.encoder.masks)
-                cache = cache.without_text() if keeps_keys else None
+            if cache is not None and keeps_source(self._model.spec.encoder.masks):
+                cache = cache.without_text()
+            else:
+                cache = None
         batch = Batch.of(
             text[:, : texts.prompt.length],
             documents_BT=self._documents(texts.prompt),
@@ -229,7 +236,7 @@ class ConversationReader:
             ),
         )
         reserve = min(self._conversation.length, self._model.spec.max_length)
-        return self._model.read(batch, cache, reserve, counter)
+        return self._model.read(batch, cache or self._empty_cache(), reserve, counter)
 
     def _documents(self, layout: SequenceLayout) -> Tensor | None:
         if layout.documents is None:
