@@ -106,7 +106,7 @@ def test_an_arm_that_begins_anew_does_not_pay_for_joining_its_weights_again(
     monkeypatch.setattr(linear, "_joined", count)
     model = build(tiny_architecture(preset, {"max_length": 40}))
     tokens = draw_conversation(CONVERSATION, N_VOCAB)
-    reader = ConversationReader(Speaker(model, custom), CONVERSATION, tokens)
+    reader = ConversationReader(TurnSpeaker(model, custom), CONVERSATION, tokens)
     reader.time_turns()
     assert n_joined > 0
     n_joined = 0

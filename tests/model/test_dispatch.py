@@ -74,7 +74,7 @@ CHOICES = [
     ("causal", SOME, WHOLE, "masked", "flex", "flex"),
     ("full", SOME, WHOLE, "fused", "fused", "fused"),
     ("reverse", NEWEST, WHOLE, "masked", "flex", "flex"),
-    ("prefix", NEWEST, WHOLE, "masked", "flex", "flex"),
+    ("prefix", NEWEST, WHOLE, "fused", "fused", "fused"),
     ("by_head(causal, full)", NEWEST, WHOLE, "fused", "flex", "flex"),
 ]
 

@@ -113,13 +113,11 @@ def _attend_group(
         case Causal() if mask.is_aligned:
             return _attend(query, key, value, True, scale)
         case Full() | Causal():
-            if mask.queries.length % _TILE or mask.keys.length % _TILE:
-                key = _centred_for_cudnn(key, mask.keys.length)
-            return _attend(query, key, value, False, scale)
+            return _attend_to_all(query, key, value, mask, scale)
         case Reverse():
             return _attend_flipped(query, key, value, (rule,), scale)
         case Prefix() if _is_last_query(mask):
-            return _attend(query, key, value, False, scale)
+            return _attend_to_all(query, key, value, mask, scale)
         case Prefix():
             prefix = mask.keys.prefix
             assert isinstance(prefix, int)
@@ -131,6 +129,15 @@ def _attend_group(
             return _attend_split_prefix(query, key, value, prefix, scale)
         case _:
             raise AssertionError(f"{rule} is not fusible")
+
+
+def _attend_to_all(
+    query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, scale: float
+) -> Tensor:
+    """Every query sees every key."""
+    if mask.queries.length % _TILE or mask.keys.length % _TILE:
+        key = _centred_for_cudnn(key, mask.keys.length)
+    return _attend(query, key, value, False, scale)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> Tensor:
