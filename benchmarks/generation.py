@@ -3,10 +3,10 @@
     python benchmarks/generation.py                       # 4 layers of 256, batches of 1 and 8
     python benchmarks/generation.py --context 768 --d-model 128
 
-Weights are random and no token ends an answer. Rounds are interleaved. A warm-up round before them
-pays for recordings and for what libraries prepare. Speeds are tokens a second, medians over rounds,
-with their quartiles. The last lines compare sampling with greedy choice, and a long context with a
-short one.
+Weights are random. Rounds are interleaved, after one that pays for recordings and for what
+libraries prepare. Speeds are tokens a second, medians over rounds, with their quartiles. The last
+lines compare sampling with greedy choice, and a long context with a short one. A drawn token may
+end an answer early, and then its context weighs more.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from paribus.spec import load
 N_VOCAB = 4096
 D_HEAD = 64
 SHORT = 64  # tokens of a context
-Answer = Callable[[], object]
+Answer = Callable[[], int]  # how many tokens were said
 
 
-def speeds(answers: dict[str, Answer], n_tokens: int, n_rounds: int) -> dict[str, list[float]]:
+def speeds(answers: dict[str, Answer], n_rounds: int) -> dict[str, list[float]]:
     """Tokens a second of each, round by round, after one round that is not counted."""
     measured: dict[str, list[float]] = {name: [] for name in answers}
     for answer in answers.values():
@@ -40,7 +40,7 @@ def speeds(answers: dict[str, Answer], n_tokens: int, n_rounds: int) -> dict[str
     for _ in range(n_rounds):
         for name, answer in answers.items():
             begin = time.perf_counter()
-            answer()
+            n_tokens = answer()
             measured[name].append(n_tokens / (time.perf_counter() - begin))
     return measured
 
@@ -50,15 +50,14 @@ def ours(model: Transformer, contexts_BT: torch.Tensor, sampling: Sampling) -> A
         model.spec, vocabulary_of(byte_tokenizer()), model.spec.max_length, context_is_prefix=False
     )
 
-    def answer() -> None:
-        said = continuation(model, layout, contexts_BT, sampling)
-        assert said.lengths_B.sum() > 0
+    def answer() -> int:
+        return int(continuation(model, layout, contexts_BT, sampling).lengths_B.sum())
 
     return answer
 
 
 def theirs(model: GPT2LMHeadModel, contexts_BT: torch.Tensor, n_tokens: int) -> Answer:
-    def answer() -> None:
+    def answer() -> int:
         with torch.inference_mode():
             model.generate(  # pyright: ignore[reportAttributeAccessIssue]
                 contexts_BT,
@@ -67,6 +66,7 @@ def theirs(model: GPT2LMHeadModel, contexts_BT: torch.Tensor, n_tokens: int) -> 
                 do_sample=False,
                 pad_token_id=0,
             )
+        return len(contexts_BT) * n_tokens
 
     return answer
 
@@ -113,7 +113,6 @@ def main() -> None:
                 "paribus, drawn": ours(model, contexts, drawn),
                 f"paribus, context {SHORT}": ours(model, short, greedy),
             },
-            n_rows * asked.tokens,
             asked.rounds,
         )
         for name, own in found.items():
