@@ -96,7 +96,7 @@ def test_a_foreign_host_or_origin_is_refused_key_or_not(locked: RunningServer, p
         foreign = httpx.get(locked.url + path, headers={**headers, "Host": "evil.example"})
         assert foreign.status_code == 421
         assert foreign.json()["error"]["code"] == "foreign_host"
-        for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
+        for origin in ("https://evil.example", "null", "http://127.0.0.1:1", "http://["):
             asked = httpx.get(locked.url + path, headers={**headers, "Origin": origin})
             assert asked.status_code == 403
             assert not [name for name in asked.headers if name.startswith("access-control")]

@@ -88,7 +88,7 @@ class Access:
                 f" {', '.join(self.hosts)}, or start it with --allow-host NAME",
                 "foreign_host",
             )
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _netloc(origin) != host.lower():
             raise RequestError(
                 403,
                 f"the page at {origin!r:.100} may not use this server; open the server's own page",
@@ -107,6 +107,14 @@ class Access:
         except ValueError:
             return False
         return address.is_loopback or self.takes_addresses
+
+
+def _netloc(url: str) -> str | None:
+    """The host and port of an address; None where it is none."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return None
 
 
 def access_for(host: str, keys: Iterable[str], allowed_hosts: Iterable[str] = ()) -> Access:
