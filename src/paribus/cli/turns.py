@@ -238,7 +238,7 @@ def command(
     if out is not None:
         require_formats(("svg",))
     timing = _timing(count, n_repeats, device, dtype)
-    lengths = _given(n_turns=n_turns, n_user=n_user, n_answer=n_answer)
+    lengths = _without_none(n_turns=n_turns, n_user=n_user, n_answer=n_answer)
     if design is not None:
         if sources or match:
             raise SpecError("--design has arms of its own; leave out RUN, ARCH and --match")
@@ -270,7 +270,7 @@ def _timing(
     return None
 
 
-def _given(**values: int | None) -> dict[str, int]:
+def _without_none(**values: int | None) -> dict[str, int]:
     return {name: value for name, value in values.items() if value is not None}
 
 

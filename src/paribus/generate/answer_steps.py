@@ -7,14 +7,14 @@ Answers of the same shape share a recording.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
 from paribus.batch import map_tensors
-from paribus.generate.recording import record
+from paribus.generate.recording import Step, record
 from paribus.masks import frees_keys
 from paribus.model import Transformer
 from paribus.model.experts import RoutedExperts
@@ -28,7 +28,6 @@ MIN_SLOTS = 256
 MAX_UNFREED_SLOTS = 1024  # of texts whose windows would free keys, which steady buffers do not
 MAX_RECORDINGS = 8  # of one model
 
-Step = Callable[..., Tensor]
 _Shape = tuple[object, ...]
 _recordings: WeakKeyDictionary[Transformer, dict[_Shape, Step]] = WeakKeyDictionary()
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from paribus.errors import SpecError
 from paribus.spec.arm_faults import ARM_NAME as ARM_NAME
 from paribus.spec.design import MIN_SEEDS as MIN_SEEDS
-from paribus.spec.design import SCALES, Design, Table
+from paribus.spec.design import Design, Table
 from paribus.spec.design_base import with_base
 from paribus.spec.design_faults import design_faults
 from paribus.spec.merging import (
@@ -27,7 +27,7 @@ from paribus.spec.merging import (
 )
 from paribus.spec.places import place_design
 from paribus.spec.reading import describe_faults, read_table
-from paribus.spec.spelling import word_advice
+from paribus.spec.scales import take_scales
 from paribus.spec.stages import indexed_stages
 from paribus.spec.task_loading import make_room_for_task, open_tasks
 from paribus.spec.unknown_keys import unknown_keys
@@ -115,17 +115,7 @@ def _each_indexed(tables: Mapping[str, Any]) -> Table:
 
 def _apply_scale(table: Table, scale: str | None, folder: Path) -> Table:
     """The scale's own table laid over the rest."""
-    scales = table.pop("scales", {})
-    if not isinstance(scales, Mapping):
-        raise SpecError(f"scales is {scales!r}; write tables {', '.join(SCALES)}")
-    for name, own in scales.items():
-        if name not in SCALES:
-            raise SpecError(
-                f"scales.{name} is not a key here; {word_advice(name, SCALES)}scales are"
-                f" {', '.join(SCALES)}"
-            )
-        if not isinstance(own, Mapping):
-            raise SpecError(f"scales.{name} is {own!r}; write a table that is laid over the rest")
+    scales = take_scales(table)
     if scale is None:
         return table
     if scale not in scales:

@@ -15,7 +15,6 @@ from paribus.errors import SpecError
 from paribus.spec.arm_faults import ARM_NAME
 from paribus.spec.base import Count, Spec
 from paribus.spec.conversation import Conversation, Custom
-from paribus.spec.design_spec import SCALES
 from paribus.spec.match import Match
 from paribus.spec.merging import (
     Table,
@@ -26,6 +25,7 @@ from paribus.spec.merging import (
     set_at_path,
 )
 from paribus.spec.reading import describe_faults, read_table
+from paribus.spec.scales import take_scales
 from paribus.spec.spelling import word_advice
 
 
@@ -91,17 +91,7 @@ def load_turn_design(
 
 def _apply_scale(table: Table, scale: str | None) -> Table:
     """The scale's own table laid over the rest."""
-    scales = table.pop("scales", {})
-    if not isinstance(scales, Mapping):
-        raise SpecError(f"scales is {scales!r}; write tables {', '.join(SCALES)}")
-    for name, own in scales.items():
-        if name not in SCALES:
-            raise SpecError(
-                f"scales.{name} is not a key here; {word_advice(name, SCALES)}scales are"
-                f" {', '.join(SCALES)}"
-            )
-        if not isinstance(own, Mapping):
-            raise SpecError(f"scales.{name} is {own!r}; write a table that is laid over the rest")
+    scales = take_scales(table)
     if scale is None:
         return table
     if scale not in scales:
