@@ -22,12 +22,12 @@ def influence(
     spec = tiny_architecture(preset, {"mask": mask} if mask else None)
     model = build(spec, kernel=kernel).double()
     given = tiny_batch(spec, n_sequences=1, length=LENGTH, prefix=PREFIX)
-    embedded = model._embed(given).detach()
+    embedded = model.embed(given).detach()
     source = None
     if model.encoder is not None and given.source is not None:
         blocks = model.stack.layers if model.spec.shared else model.encoder.layers
         encoded = model.encoder(
-            model._embed(given.source), given.source.layout, blocks, None, Forward()
+            model.embed(given.source), given.source.layout, blocks, None, Forward()
         )
         source = (encoded.states_BTD.detach(), given.source.layout)
 
@@ -97,7 +97,7 @@ def test_input_tokens_change_no_logit_beyond_the_boundary(
     assert torch.equal(before[~inside], after[~inside])
     assert (before[inside] != after[inside]).any(-1).all()
     given = Batch.of(tokens, prefix=prefix)
-    embedded = model._embed(given).detach().requires_grad_()
+    embedded = model.embed(given).detach().requires_grad_()
     states = model.stack(embedded, given.layout, model.stack.layers, None, Forward()).states_BTD
     (grad_BTD,) = torch.autograd.grad(states[~inside].square().sum(), embedded)
     assert (grad_BTD[inside] == 0).all()

@@ -27,10 +27,14 @@ class JoinedWeights:
 
     def product(self, rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
         """The outputs of layers from one product."""
+        return _product(rows, *self.joined(layers))
+
+    def joined(self, layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
+        """The weights of layers, [I, O], and their biases."""
         key = tuple(layers)
         if key not in self._products:
             self._products[key] = _joined(layers)
-        return _product(rows, *self._products[key])
+        return self._products[key]
 
     def table_product(self, rows: Tensor, table_VD: Tensor, bias: Tensor | None) -> Tensor:
         """Rows times every row of a table."""

@@ -67,10 +67,10 @@ class TransformerStack(nn.Module):
         forward: Forward,
     ) -> HiddenStates:
         forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
-        hidden = self._embed_positions(embedded_BTD, layout, forward.dropout_key)
+        hidden = self.embed_positions(embedded_BTD, layout, forward.dropout_key)
         contexts, cross_contexts = (
-            self._contexts(layout, hidden, forward),
-            self._cross_contexts(layout, source, hidden),
+            self.contexts(layout, hidden, forward),
+            self.cross_contexts(layout, source, hidden),
         )
         loads: dict[str, ExpertLoad] = {}
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
@@ -84,9 +84,10 @@ class TransformerStack(nn.Module):
                 loads[here.path] = load
         return HiddenStates(hidden if self.final_norm is None else self.final_norm(hidden), loads)
 
-    def _embed_positions(
+    def embed_positions(
         self, embedded_BTD: Tensor, layout: BatchLayout, dropout_key: DropoutKey | None
     ) -> Tensor:
+        """What the first block reads."""
         position_embeddings = self.positions.position_embeddings(
             layout, self.spec.d_model, embedded_BTD
         )
@@ -97,7 +98,7 @@ class TransformerStack(nn.Module):
             _to_autocast_dtype(hidden), self.spec.dropout, dropout_key, f"{self.name}.embedding"
         )
 
-    def _contexts(
+    def contexts(
         self, layout: BatchLayout, like: Tensor, forward: Forward
     ) -> dict[Rule, AttentionContext]:
         """One for each rule of the stack, shared by the layers that have it."""
@@ -128,12 +129,13 @@ class TransformerStack(nn.Module):
                 contexts[rule] = replace(groups[0], groups=tuple(groups))
         return contexts
 
-    def _cross_contexts(
+    def cross_contexts(
         self,
         layout: BatchLayout,
         source: tuple[Tensor, BatchLayout] | SourceKeys | None,
         like: Tensor,
     ) -> dict[Rule, AttentionContext]:
+        """One for each rule by which layers see a source."""
         if source is None:
             return {}
         keys = source[1] if isinstance(source, tuple) else source.layout

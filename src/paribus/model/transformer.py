@@ -117,7 +117,7 @@ class Transformer(nn.Module):
             if batch.source_rows_B is not None:
                 rows_B = batch.source_rows_B
                 source = (source[0][rows_B], batch.source.layout.select_rows(rows_B))
-        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
+        out = self.stack(self.embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 
     def read(
@@ -178,7 +178,7 @@ class Transformer(nn.Module):
         forward = Forward(cache=rows_pass, weights=rows_pass.weights)
         batch = Batch(tokens_BT, rows_pass.queries)
         require_source(rows_pass.source, self.spec)
-        embedded_BTD, source = self._embed(batch), rows_pass.source
+        embedded_BTD, source = self.embed(batch), rows_pass.source
         out = self.stack(embedded_BTD, batch.layout, self.stack.layers, source, forward)
         rows_pass.finish()
         return out.states_BTD
@@ -194,7 +194,7 @@ class Transformer(nn.Module):
         `steady`. Whoever calls it minds the lengths.
         """
         forward, batch = Forward(cache=steady, weights=weights), Batch(tokens_B1, steady.queries)
-        embedded = self._embed(batch)
+        embedded = self.embed(batch)
         out = self.stack(embedded, batch.layout, self.stack.layers, source, forward)
         steady.advance()
         return out.states_BTD
@@ -229,7 +229,7 @@ class Transformer(nn.Module):
         source = cache.source
         if source is not None and self._sees_documents_so_far:
             source = source_seen_by(source, stack_pass.texts, places_BT)
-        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
+        out = self.stack(self.embed(batch), batch.layout, self.stack.layers, source, forward)
         return CachedStates(out.states_BTD, places_BT, replace(cache, stack=stack_pass.finish()))
 
     def _source_growth(self, source: Batch, cached: CachedSource | None) -> SourceGrowth:
@@ -298,7 +298,7 @@ class Transformer(nn.Module):
             blocks = self.stack.layers
         else:
             blocks = encoder.layers
-        return encoder(self._embed(batch), batch.layout, blocks, None, forward)
+        return encoder(self.embed(batch), batch.layout, blocks, None, forward)
 
     @property
     def dropout_sites(self) -> tuple[str, ...]:
@@ -331,7 +331,7 @@ class Transformer(nn.Module):
             table = self.head.weight
         return self.head.transformed(states_BTD), table, self.head.bias
 
-    def _embed(self, batch: Batch) -> Tensor:
+    def embed(self, batch: Batch) -> Tensor:
         scale = float(self.spec.embedding.scale)
         embedded = look_up(batch.tokens_BT, self.embedding.weight)
         embedded = embedded if scale == 1.0 else embedded * scale

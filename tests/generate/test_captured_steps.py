@@ -1,0 +1,120 @@
+"""Captured steps on CUDA give what a model gives that reads everything again."""
+
+import pytest
+import torch
+from tiny_model import PRESETS, random_tokens, tiny_architecture
+
+from paribus.batch import Batch
+from paribus.generate import answer_steps
+from paribus.generate.answer_steps import AnswerSteps, can_record
+from paribus.generate.captured_step import CapturedStep
+from paribus.model import Transformer, build
+from paribus.model.fused_step import can_fuse_step
+from paribus.spec import Architecture
+
+pytestmark = pytest.mark.gpu
+
+MASKS = ["window(3)", "by_head(causal, window(2))", "by_layer(window(5), causal)", "prefix"]
+FUSED = ["gpt1", "gpt2", "llama", "palm", "t5", "t5-v1.1", "bart", "unilm", "hybrid", "mixed-heads"]
+N_STEPS = 9
+
+
+def wide(preset: str, changes: dict[str, object] | None = None) -> Architecture:
+    """Heads of a width that the kernels of a step accept."""
+    if tiny_architecture(preset).attention.kind == "multi_head":
+        changes = {"d_model": 48, "attention.d_head": 16, **(changes or {})}
+    return tiny_architecture(preset, changes)
+
+
+def recordable(name: str) -> bool:
+    model = build(wide(name))
+    return model.is_appendable and can_record(model, 64)
+
+
+def batch_of(tokens: torch.Tensor, lengths: list[int], source: torch.Tensor | None) -> Batch:
+    longest = max(lengths)
+    real_BT = torch.arange(longest, device="cuda") < torch.tensor(lengths).cuda()[:, None]
+    prefix = torch.tensor([3, 0, 1][: len(lengths)]).cuda()
+    return Batch.of(tokens[:, :longest], prefix=prefix, real_BT=real_BT, source=source)
+
+
+@torch.no_grad()
+def largest_difference(model: Transformer, lengths: list[int], seed: int = 0) -> float:
+    tokens, source = random_tokens(len(lengths), 16, seed).cuda(), None
+    if model.encoder is not None:
+        source = random_tokens(len(lengths), 6, seed + 1).cuda()
+    steps = AnswerSteps(model, model.read(batch_of(tokens, lengths, source)).cache)
+    largest, rows = 0.0, torch.arange(len(lengths)).cuda()
+    for number in range(N_STEPS):
+        found = steps.logits(tokens[rows, torch.tensor(lengths).cuda() + number])
+        longer = [length + number + 1 for length in lengths]
+        fresh = model.hidden_states(batch_of(tokens, longer, source)).states_BTD
+        last = fresh[rows, torch.tensor(longer).cuda() - 1]
+        largest = max(largest, float((found - model.logits(last)).abs().max()))
+    return largest
+
+
+@pytest.fixture(autouse=True)
+def short_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_steps, "MIN_SLOTS", 8)  # so that they grow on the way
+
+
+@pytest.mark.parametrize("lengths", [[5], [5, 2, 4]])
+@pytest.mark.parametrize("name", [name for name in PRESETS if recordable(name)])
+def test_captured_steps_of_a_preset_are_those_of_a_fresh_pass(
+    name: str, lengths: list[int]
+) -> None:
+    model = build(wide(name), device="cuda")
+    assert can_fuse_step(model, len(lengths)) == (name in FUSED)
+    assert largest_difference(model, lengths) < 1e-4
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_captured_steps_under_a_mask_are_those_of_a_fresh_pass(mask: str) -> None:
+    model = build(wide("gpt2", {"mask": mask}), device="cuda")
+    assert can_fuse_step(model, 3)
+    assert largest_difference(model, [5, 2, 4]) < 1e-4
+
+
+def test_many_rows_and_long_texts_go_through_the_same_kernels() -> None:
+    model = build(wide("llama", {"max_length": 700}), device="cuda")
+    tokens = random_tokens(40, 600).cuda()
+    with torch.no_grad():
+        cache = model.read(Batch.of(tokens[:, :599])).cache
+        found = AnswerSteps(model, cache).logits(tokens[:, 599])
+        fresh = model(Batch.of(tokens)).logits_BTV[:, -1]
+    assert float((found - fresh).abs().max()) < 1e-4
+
+
+def test_two_answers_of_one_shape_do_not_share_buffers() -> None:
+    model = build(wide("gpt2"), device="cuda")
+    tokens = random_tokens(2, 12).cuda()
+    with torch.no_grad():
+        one = AnswerSteps(model, model.read(Batch.of(tokens[:1, :4])).cache)
+        other = AnswerSteps(model, model.read(Batch.of(tokens[1:, :4])).cache)
+        for place in range(4, 8):
+            found = [one.logits(tokens[:1, place]).clone(), other.logits(tokens[1:, place]).clone()]
+        fresh = model(Batch.of(tokens[:, :8])).logits_BTV[:, -1]
+    assert float((torch.cat(found) - fresh).abs().max()) < 1e-4
+
+
+def test_answers_of_one_shape_use_one_capture_until_a_weight_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    captured = []
+
+    class NotedStep(CapturedStep):
+        def __init__(self, *arguments: object):
+            captured.append(arguments)
+            super().__init__(*arguments)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(answer_steps, "MIN_SLOTS", 16)
+    monkeypatch.setattr(answer_steps, "CapturedStep", NotedStep)
+    model = build(wide("gpt2"), device="cuda")
+    for seed in (0, 7):
+        assert largest_difference(model, [5, 2, 4], seed) < 1e-4
+    assert len(captured) == 1
+    with torch.no_grad():
+        model.embedding.weight.mul_(1.5)
+    assert largest_difference(model, [5, 2, 4]) < 1e-4
+    assert len(captured) == 2
