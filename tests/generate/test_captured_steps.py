@@ -15,7 +15,6 @@ from paribus.spec import Architecture
 pytestmark = pytest.mark.gpu
 
 MASKS = ["window(3)", "by_head(causal, window(2))", "by_layer(window(5), causal)", "prefix"]
-FUSED = ["gpt1", "gpt2", "llama", "palm", "t5", "t5-v1.1", "bart", "unilm", "hybrid", "mixed-heads"]
 N_STEPS = 9
 
 
@@ -65,7 +64,7 @@ def test_captured_steps_of_a_preset_are_those_of_a_fresh_pass(
     name: str, lengths: list[int]
 ) -> None:
     model = build(wide(name), device="cuda")
-    assert can_fuse_step(model, len(lengths)) == (name in FUSED)
+    assert can_fuse_step(model, len(lengths))
     assert largest_difference(model, lengths) < 1e-4
 
 
@@ -92,6 +91,7 @@ def test_two_answers_of_one_shape_do_not_share_buffers() -> None:
     with torch.no_grad():
         one = AnswerSteps(model, model.read(Batch.of(tokens[:1, :4])).cache)
         other = AnswerSteps(model, model.read(Batch.of(tokens[1:, :4])).cache)
+        found = []
         for place in range(4, 8):
             found = [one.logits(tokens[:1, place]).clone(), other.logits(tokens[1:, place]).clone()]
         fresh = model(Batch.of(tokens[:, :8])).logits_BTV[:, -1]
