@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 import torch
 
+from paribus.philox import first_uniforms
 from paribus.runtime import (
     best_device,
     deferred_signals,
     derive_seed,
+    derive_seed_per_name,
     device_kind,
     numpy_generator,
     numpy_generator_per_name,
@@ -68,6 +70,15 @@ def test_numbers_of_each_are_the_numbers_of_one():
     rows = [0, 5, 2**40, 5]
     assert [drawn(one) for one in numpy_generator_per_name(3, "spans", 8, last_names=rows)] == [
         drawn(numpy_generator(3, "spans", 8, row)) for row in rows
+    ]
+
+
+def test_a_key_and_a_uniform_of_each_are_those_of_one():
+    rows = [0, 5, 2**40, 5, *range(100)]
+    keys = derive_seed_per_name(3, "generate", 8, last_names=rows)
+    assert keys.tolist() == [derive_seed(3, "generate", 8, row) for row in rows]
+    assert first_uniforms(keys).tolist() == [
+        numpy_generator(3, "generate", 8, row).random() for row in rows
     ]
 
 

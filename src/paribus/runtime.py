@@ -38,8 +38,15 @@ def torch_generator(seed: int, *names: Name) -> torch.Generator:
 
 def derive_seed(seed: int, *names: Name) -> int:
     """A 63-bit number for each (seed, names); 1 is the same seed however its type is called."""
-    text = "\x1f".join(_encode_name(name) for name in (index(seed), *names))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
+    return _seed_of(hashlib.sha256(_stream_text(seed, *names).encode()).digest())
+
+
+def _stream_text(seed: int, *names: Name) -> str:
+    return "\x1f".join(_encode_name(name) for name in (index(seed), *names))
+
+
+def _seed_of(digest: bytes) -> int:
+    return int.from_bytes(digest[:8]) >> 1
 
 
 def _encode_name(name: Name) -> str:
@@ -148,6 +155,17 @@ def numpy_generator_per_name(
         fresh["state"]["key"][0] = derive_seed(seed, *names, name)
         source.state = fresh
         yield draws
+
+
+def derive_seed_per_name(seed: int, *names: Name, last_names: Iterable[Name]) -> NDArray[np.uint64]:
+    """What `derive_seed` gives for these names and each last one."""
+    first = hashlib.sha256(f"{_stream_text(seed, *names)}\x1f".encode())
+    keys = []
+    for name in last_names:
+        digest = first.copy()
+        digest.update(_encode_name(name).encode())
+        keys.append(_seed_of(digest.digest()))
+    return np.array(keys, np.uint64)
 
 
 def random_uint64(seed: int, *names: Name, rows: NDArray[np.int64], n: int) -> NDArray[np.uint64]:

@@ -23,6 +23,7 @@ STREAMS = {
     "torch_generator",
     "numpy_generator",
     "numpy_generator_per_name",
+    "derive_seed_per_name",
     "random_uint64",
 }
 # Every label in the source with its key under seed 1; a `*` is a name that is computed.

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from paribus.generate.settings import Sampling
-from paribus.runtime import derive_seed, numpy_generator_per_name
+from paribus.philox import first_uniforms
+from paribus.runtime import derive_seed, derive_seed_per_name
 
 N_LIKELIEST = 1024  # tokens that top-p looks at first, where sorting is slow
 _LEAST_DRAW = sys.float_info.min  # so that a draw of 0 takes no token of probability 0
@@ -43,15 +44,10 @@ def draw_uniforms(
     """Uniform draws for rows and places, [B, T]: each is a function of (seed, row, place) alone,
     so that any block of them can be drawn ahead.
     """
-    places = range(first_place, first_place + n_places)
-    uniforms_BT = np.empty((len(streams), n_places))
-    for uniforms_T, stream in zip(uniforms_BT, streams, strict=True):
-        generators = numpy_generator_per_name(
-            stream.seed, "generate", stream.row, last_names=places
-        )
-        for column, generator in enumerate(generators):
-            uniforms_T[column] = generator.random()
-    return uniforms_BT
+    places, keys = range(first_place, first_place + n_places), []
+    for stream in streams:
+        keys.append(derive_seed_per_name(stream.seed, "generate", stream.row, last_names=places))
+    return first_uniforms(np.stack(keys))
 
 
 @dataclass(frozen=True, eq=False)
