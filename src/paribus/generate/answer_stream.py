@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from paribus.generate.answer_batch import answer_batch
-from paribus.generate.answer_steps import MIN_TOKENS, AnswerSteps, can_record
+from paribus.generate.answer_steps import MIN_TOKENS, AnswerSteps, can_record, joined_weights
 from paribus.model import Transformer
-from paribus.model.reading import Cache, CachedStates
+from paribus.model.reading import Cache, CachedStates, empty_cache
 from paribus.objectives.framing import ItemLayout
 
 BEFORE_RECORDING = 4  # tokens: who takes rows away, as beams do, has done so by then
@@ -45,7 +45,9 @@ class AnswerStream:
         opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=inputs_BT.device)
         batch = answer_batch(layout, inputs_BT, lengths_B, opening.expand(self._n_rows, -1))
         reserve = min(batch.layout.length + n_tokens, model.spec.max_length)
-        self._read = model.read(batch, reserve=reserve)
+        empty = empty_cache(model.spec.stack, self._n_rows)
+        cache = Cache(empty, weights=joined_weights(model))
+        self._read = model.read(batch, cache, reserve=reserve)
         self._n_tokens, self._longest = n_tokens, min(reserve, layout.window)
         self._steps: AnswerSteps | None = None
 
@@ -66,7 +68,7 @@ class AnswerStream:
                 return self._steps.logits(said_BT[:, -1]).float()
             self._append(said_BT[:, -1])
         states_BD = self._last_states(self._read)
-        logits_BV = self._model.logits(states_BD).float()
+        logits_BV = self._model.logits(states_BD, self._read.cache.weights).float()
         if len(self._rows) == self._n_rows:
             return logits_BV
         whole = logits_BV.new_zeros((self._n_rows, logits_BV.shape[1]))

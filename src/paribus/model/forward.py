@@ -31,7 +31,13 @@ class Observer(Protocol):
 
 
 class CachePass(Protocol):
-    """Keys that were read before, for one forward pass, which adds its own."""
+    """Keys that were read before, for one forward pass, which adds its own.
+
+    `has_own_keys` says that no query is padding: each has a key of its own among them.
+    """
+
+    @property
+    def has_own_keys(self) -> bool: ...
 
     def head_groups(self, rule: Rule) -> tuple[Rule, ...]: ...
 

@@ -113,6 +113,7 @@ class TransformerStack(nn.Module):
         contexts: dict[Rule, AttentionContext] = {}
         for rule in rules:
             parts = (rule,) if forward.cache is None else forward.cache.head_groups(rule)
+            has_own_keys = forward.cache is not None and forward.cache.has_own_keys
             groups = []
             for number, part in enumerate(parts):
                 keys = layout if forward.cache is None else forward.cache.key_layout(part)
@@ -121,7 +122,7 @@ class TransformerStack(nn.Module):
                 n_heads, bias = attention.n_heads // len(parts), biases[keys]
                 if bias is not None and len(parts) > 1:
                     bias = bias[:, number * n_heads : (number + 1) * n_heads]
-                mask = AttentionMask.of(part, layout, keys, n_heads, like.device)
+                mask = AttentionMask.of(part, layout, keys, n_heads, like.device, has_own_keys)
                 groups.append(AttentionContext(mask, rotation, bias))
             contexts[rule] = groups[0]
             if len(groups) > 1:

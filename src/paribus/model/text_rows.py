@@ -37,11 +37,17 @@ class _RowText:
 class TextRows:
     """Keys of texts in the rows of shared buffers. One owner changes them, in one thread."""
 
-    def __init__(self, rules: Sequence[Rule], device: torch.device, min_slots: int = MIN_SLOTS):
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        device: torch.device,
+        min_slots: int = MIN_SLOTS,
+        weights: JoinedWeights | None = None,
+    ):
         self.rules, self.device, self._min_slots = tuple(rules), device, min_slots
-        self.weights = JoinedWeights()
+        self.weights = weights or JoinedWeights()
         self.slots = {rule: RowSlots(rule) for rule in dict.fromkeys(rules)}
-        self._has_prefix = any(PREFIX_RULES & leaves(rule) for rule in self.slots)
+        self.has_prefix = any(PREFIX_RULES & leaves(rule) for rule in self.slots)
         self._texts: list[_RowText] = []
         self._layers: dict[int, Keys] = {}  # each [rows, heads, slots, width]
         self._sources: dict[int, Keys] = {}
@@ -60,7 +66,7 @@ class TextRows:
 
     def join(self, prefix: int = 0) -> int:
         """A new row behind the others, for a text of which nothing is read yet."""
-        if not self._has_prefix:
+        if not self.has_prefix:
             prefix = 0
         self._texts.append(_RowText(prefix=prefix))
         self._reserve_rows(self.n_rows)
@@ -181,6 +187,36 @@ class TextRows:
             if own == rule and layer in self._layers:
                 keys = self._layers[layer]
                 self._layers[layer] = _grow_buffers(keys, keys, len(keys[0]), n_slots)
+
+    def reserve_places(self) -> bool:
+        """Have room for one more place of every row: do all of them lie place by place, so that it
+        is the slot of the same number?
+        """
+        lengths_B = np.array([text.length for text in self._texts])
+        for rule, slots in self.slots.items():
+            if slots.n_used_R[: self.n_rows].max() == slots.capacity:
+                for row in range(self.n_rows):
+                    self.make_room(rule, row, 1)
+            is_used_B = slots.n_used_R[: self.n_rows] == lengths_B
+            if not (is_used_B & slots.is_plain_R[: self.n_rows]).all():
+                return False
+        return len(self._layers) == len(self.rules)
+
+    def take_places(self) -> None:
+        """One more token of every row is read, whose slots lie place by place."""
+        lengths_B = np.array([text.length for text in self._texts])
+        for slots in self.slots.values():
+            slots.take_one_each(self.n_rows, lengths_B)
+        for text in self._texts:
+            text.length += 1
+
+    def first_slots(self, n_slots: int) -> list[Keys]:
+        """The keys of all rows in their first slots, layer by layer; in fewer, if one has fewer."""
+        n_slots = min(n_slots, *(slots.capacity for slots in self.slots.values()))
+        layers = []
+        for layer in range(len(self.rules)):
+            layers.append(tuple(one[: self.n_rows, :, :n_slots] for one in self._layers[layer]))
+        return layers
 
     def buffers(self, layer: int, like: Keys) -> Keys:
         """The buffers of a layer, whose widths are those of keys [B, heads, places, width]."""
