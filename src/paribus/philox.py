@@ -23,7 +23,7 @@ def first_uniforms(keys: UInt64) -> NDArray[np.float64]:
             high_1, low_1 = _product(_FACTORS[1], words[2])
             words = [high_1 ^ words[1] ^ one, low_1, high_0 ^ words[3] ^ two, low_0]
             one, two = one + _KEY_STEPS[0], two + _KEY_STEPS[1]
-    return (words[0] >> _UNUSED_BITS) * 2.0**-53
+    return (words[0] >> _UNUSED_BITS).astype(np.float64) * 2.0**-53
 
 
 def _product(factor: np.uint64, values: UInt64) -> tuple[UInt64, UInt64]:

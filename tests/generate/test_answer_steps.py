@@ -7,8 +7,9 @@ import torch
 from tiny_model import PRESETS, random_tokens, tiny_architecture
 
 from paribus.batch import Batch
-from paribus.generate import answer_steps
-from paribus.generate.answer_steps import AnswerSteps, can_record
+from paribus.generate import answer_steps, model_steps
+from paribus.generate.answer_steps import AnswerSteps
+from paribus.generate.model_steps import can_prepare
 from paribus.model import Transformer, build
 
 MASKS = ["window(3)", "by_head(causal, window(2))", "by_layer(window(5), causal)", "prefix"]
@@ -18,7 +19,7 @@ LENGTHS = [5, 2, 4]  # of the texts, before
 
 def recordable(name: str) -> Transformer | None:
     model = build(tiny_architecture(name))
-    return model if model.is_appendable and can_record(model, 64) else None
+    return model if model.is_appendable and can_prepare(model, 64) else None
 
 
 def batch_of(tokens: torch.Tensor, lengths: list[int], source: torch.Tensor | None) -> Batch:
@@ -50,6 +51,7 @@ def largest_difference(model: Transformer, seed: int = 0) -> float:
 @pytest.fixture(autouse=True)
 def short_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_steps, "MIN_SLOTS", 8)  # so that they grow on the way
+    monkeypatch.setattr(answer_steps, "SLOTS_READ", 3)
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if recordable(name) is not None])
@@ -73,35 +75,35 @@ def test_answers_of_one_shape_share_a_recording_until_a_weight_changes(
         recorded.append(arguments)
         return original(*arguments)
 
-    original = answer_steps.record
-    monkeypatch.setattr(answer_steps, "record", record_and_note)
+    original = model_steps.record
+    monkeypatch.setattr(model_steps, "record", record_and_note)
     model = build(tiny_architecture("gpt2"))
     assert largest_difference(model) < 1e-4
     assert largest_difference(model, seed=7) < 1e-4
-    assert len(recorded) == 2  # buffers of 8 and of 16
+    assert len(recorded) == 1
     with torch.no_grad():
         model.get_parameter("stack.layers.0.attention.query.weight").add_(0.1)
     assert largest_difference(model) < 1e-4
-    assert len(recorded) == 4
+    assert len(recorded) == 2
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
 def test_recordings_of_a_model_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_steps, "MAX_RECORDINGS", 2)
+    monkeypatch.setattr(model_steps, "MAX_RECORDINGS", 1)
     model = build(tiny_architecture("gpt2"))
     with torch.no_grad():
         for n_rows in (1, 2, 3, 1):
             cache = model.read(Batch.of(random_tokens(n_rows, 4, 0))).cache
             AnswerSteps(model, cache)
-    assert len(answer_steps._recordings[model]) == 2
+    assert len(model_steps.model_steps(model).recordings) == 1
 
 
 @pytest.mark.parametrize("name", ["mixtral", "deepseek-v3"])
 def test_experts_are_not_recorded(name: str) -> None:
-    assert not can_record(build(tiny_architecture(name)), 64)
+    assert not can_prepare(build(tiny_architecture(name)), 64)
 
 
 def test_long_texts_whose_windows_free_keys_are_not_recorded() -> None:
     model = build(tiny_architecture("gpt2", {"mask": "window(4)"}))
-    assert can_record(model, 64)
-    assert not can_record(model, 5000)
+    assert can_prepare(model, 64)
+    assert not can_prepare(model, 5000)

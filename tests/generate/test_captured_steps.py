@@ -5,9 +5,9 @@ import torch
 from tiny_model import PRESETS, random_tokens, tiny_architecture
 
 from paribus.batch import Batch
-from paribus.generate import answer_steps
-from paribus.generate.answer_steps import AnswerSteps, can_record
-from paribus.generate.captured_step import CapturedStep
+from paribus.generate import captured_steps
+from paribus.generate.captured_steps import CapturedStep, CapturedSteps
+from paribus.generate.model_steps import can_prepare
 from paribus.model import Transformer, build
 from paribus.model.fused_step import can_fuse_step
 from paribus.spec import Architecture
@@ -27,7 +27,7 @@ def wide(preset: str, changes: dict[str, object] | None = None) -> Architecture:
 
 def recordable(name: str) -> bool:
     model = build(wide(name))
-    return model.is_appendable and can_record(model, 64)
+    return model.is_appendable and can_prepare(model, 64)
 
 
 def batch_of(tokens: torch.Tensor, lengths: list[int], source: torch.Tensor | None) -> Batch:
@@ -42,7 +42,7 @@ def largest_difference(model: Transformer, lengths: list[int], seed: int = 0) ->
     tokens, source = random_tokens(len(lengths), 16, seed).cuda(), None
     if model.encoder is not None:
         source = random_tokens(len(lengths), 6, seed + 1).cuda()
-    steps = AnswerSteps(model, model.read(batch_of(tokens, lengths, source)).cache)
+    steps = CapturedSteps(model, model.read(batch_of(tokens, lengths, source)).cache)
     largest, rows = 0.0, torch.arange(len(lengths)).cuda()
     for number in range(N_STEPS):
         found = steps.logits(tokens[rows, torch.tensor(lengths).cuda() + number])
@@ -55,7 +55,7 @@ def largest_difference(model: Transformer, lengths: list[int], seed: int = 0) ->
 
 @pytest.fixture(autouse=True)
 def short_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_steps, "MIN_SLOTS", 8)  # so that they grow on the way
+    monkeypatch.setattr(captured_steps, "MIN_SLOTS", 8)  # so that they grow on the way
 
 
 @pytest.mark.parametrize("lengths", [[5], [5, 2, 4]])
@@ -80,7 +80,7 @@ def test_many_rows_and_long_texts_go_through_the_same_kernels() -> None:
     tokens = random_tokens(40, 600).cuda()
     with torch.no_grad():
         cache = model.read(Batch.of(tokens[:, :599])).cache
-        found = AnswerSteps(model, cache).logits(tokens[:, 599])
+        found = CapturedSteps(model, cache).logits(tokens[:, 599])
         fresh = model(Batch.of(tokens)).logits_BTV[:, -1]
     assert float((found - fresh).abs().max()) < 1e-4
 
@@ -89,8 +89,8 @@ def test_two_answers_of_one_shape_do_not_share_buffers() -> None:
     model = build(wide("gpt2"), device="cuda")
     tokens = random_tokens(2, 12).cuda()
     with torch.no_grad():
-        one = AnswerSteps(model, model.read(Batch.of(tokens[:1, :4])).cache)
-        other = AnswerSteps(model, model.read(Batch.of(tokens[1:, :4])).cache)
+        one = CapturedSteps(model, model.read(Batch.of(tokens[:1, :4])).cache)
+        other = CapturedSteps(model, model.read(Batch.of(tokens[1:, :4])).cache)
         found = []
         for place in range(4, 8):
             found = [one.logits(tokens[:1, place]).clone(), other.logits(tokens[1:, place]).clone()]
@@ -108,8 +108,8 @@ def test_answers_of_one_shape_use_one_capture_until_a_weight_changes(
             captured.append(arguments)
             super().__init__(*arguments)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(answer_steps, "MIN_SLOTS", 16)
-    monkeypatch.setattr(answer_steps, "CapturedStep", NotedStep)
+    monkeypatch.setattr(captured_steps, "MIN_SLOTS", 16)
+    monkeypatch.setattr(captured_steps, "CapturedStep", NotedStep)
     model = build(wide("gpt2"), device="cuda")
     for seed in (0, 7):
         assert largest_difference(model, [5, 2, 4], seed) < 1e-4

@@ -12,7 +12,7 @@ from byte_models import VOCABULARY, byte_model
 from tiny_model import PRESETS
 
 from paribus.errors import UnsupportedError
-from paribus.generate import AnswerHandle, Engine, Sampling, TokenRequest, can_generate
+from paribus.generate import AnswerHandle, Engine, Sampling, TokenRequest, can_generate, row_steps
 from paribus.generate.answer_batch import answer_batch
 from paribus.generate.choosing import RowStream
 from paribus.model import Transformer
@@ -66,6 +66,12 @@ def submit_turn(engine: Engine, layout: ItemLayout, one: Conversation, seed: int
     one.handle, one.n_turns = engine.submit(request), one.n_turns + 1
 
 
+def record_steps(monkeypatch: pytest.MonkeyPatch, from_first: bool) -> None:
+    """Let an engine record its steps from the first on, or none."""
+    monkeypatch.setattr(row_steps, "MIN_TOKENS", 0 if from_first else 10**6)
+    monkeypatch.setattr(row_steps, "SLOTS_READ", 5)
+
+
 @torch.no_grad()
 def require_invisible(model: Transformer, layout: ItemLayout, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -101,7 +107,7 @@ def require_invisible(model: Transformer, layout: ItemLayout, seed: int) -> None
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_of_every_preset(preset: str) -> None:
+def test_of_every_preset(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = byte_model(preset, WINDOW).double()
     layout = plain_layout(model.spec, VOCABULARY, WINDOW)
     if not can_generate(model):
@@ -109,13 +115,15 @@ def test_of_every_preset(preset: str) -> None:
             submit_turn(Engine(model, 0), layout, Conversation((97,), b""), 0)
         return
     for seed in range(2):
+        record_steps(monkeypatch, from_first=seed % 2 == 1)
         require_invisible(model, layout, seed)
 
 
 @pytest.mark.parametrize("context_is_prefix", [False, True])
 @pytest.mark.parametrize("mask", MASKS)
-def test_of_masks(mask: str, context_is_prefix: bool) -> None:
+def test_of_masks(mask: str, context_is_prefix: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model = byte_model("llama", WINDOW, {"mask": mask}).double()
     layout = plain_layout(model.spec, VOCABULARY, WINDOW, context_is_prefix)
     for seed in range(2, 5):
+        record_steps(monkeypatch, from_first=seed % 2 == 1)
         require_invisible(model, layout, seed)

@@ -65,3 +65,19 @@ def real_mask(lengths: Tensor | None, longest: int) -> Tensor | None:
     if lengths is None:
         return None
     return torch.arange(longest, device=lengths.device) < lengths[:, None]
+
+
+def n_positions_read(
+    layout: ItemLayout, inputs: Tensor, lengths: Tensor | None, n_answer: int
+) -> Tensor:
+    """How many positions the main stack reads, [B], before it says what follows its answer so
+    far.
+    """
+    match layout.framing:
+        case "apart":
+            return torch.full_like(inputs[:, 0], 1 + n_answer)
+        case "in place":
+            n_answer += 1  # the mask that is to be filled
+    if lengths is None:
+        return torch.full_like(inputs[:, 0], inputs.shape[1] + n_answer)
+    return lengths + n_answer

@@ -18,7 +18,7 @@ class AnswerChooser:
     def __init__(self) -> None:
         self._answers: list[RunningAnswer] = []
         self._choices: RowChoices | None = None
-        self._barred_BV = torch.empty(0)
+        self._bar_BV = torch.empty(0)
 
     def choose(self, answers: Sequence[RunningAnswer], logits_BV: Tensor) -> list[SaidToken]:
         """The next token of each answer, with the log-probabilities that it asks for."""
@@ -28,11 +28,10 @@ class AnswerChooser:
             draws = [one.next_draw() if one.sampling.temperature else 0.0 for one in answers]
             uniforms_B = torch.tensor(draws, dtype=torch.float64, device=logits_BV.device)
         if choices.repetition_penalty_B is not None:
-            none_V = torch.zeros_like(self._barred_BV[0])
+            none_V = torch.zeros_like(self._bar_BV[0], dtype=torch.bool)
             seen = [none_V if one.seen_V is None else one.seen_V for one in answers]
             seen_BV = torch.stack(seen)
-        allowed_BV = logits_BV.masked_fill(self._barred_BV, float("-inf"))
-        token_B = choose_tokens(allowed_BV, choices, uniforms_B, seen_BV)
+        token_B = choose_tokens(logits_BV + self._bar_BV, choices, uniforms_B, seen_BV)
         said = [SaidToken(token) for token in token_B.tolist()]
         return _with_logprobs(answers, logits_BV, token_B, said)
 
@@ -41,7 +40,7 @@ class AnswerChooser:
         if self._choices is None or not is_same:
             self._answers = list(answers)
             self._choices = row_choices([one.sampling for one in answers], device)
-            self._barred_BV = torch.stack([one.barred_V for one in answers])
+            self._bar_BV = torch.stack([one.bar_V for one in answers])
         return self._choices
 
 

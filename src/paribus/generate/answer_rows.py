@@ -11,6 +11,8 @@ from torch import Tensor
 from paribus.batch import Batch
 from paribus.generate.block_keys import BLOCK
 from paribus.generate.block_pool import BlockPool, KeysByLayer
+from paribus.generate.model_steps import joined_weights
+from paribus.generate.row_steps import RowSteps
 from paribus.generate.running_answer import RunningAnswer
 from paribus.masks import needed_later
 from paribus.model import Transformer
@@ -26,7 +28,8 @@ class AnswerRows:
         self.model, self.pool = model, pool
         self.answers: list[RunningAnswer] = []  # by row
         self._device = model.embedding.weight.device
-        self._rows = TextRows(model.spec.stack.masks, self._device)
+        self._rows = TextRows(model.spec.stack.masks, self._device, weights=joined_weights(model))
+        self._steps = RowSteps(model, self._rows)
 
     def n_left(self, row: int) -> int:
         """How many tokens of the text in a row are not read yet."""
@@ -62,6 +65,10 @@ class AnswerRows:
         the last one of each, [B, V], in float32.
         """
         rows = range(first, first + len(n_tokens))
+        if len(rows) == len(self.answers) and max(n_tokens) == min(n_tokens) == 1:
+            logits_BV = self._recorded_logits()
+            if logits_BV is not None:
+                return logits_BV
         tokens_BT = torch.zeros(len(rows), max(n_tokens), dtype=torch.int64)
         for place, (row, n_own) in enumerate(zip(rows, n_tokens, strict=True)):
             start = self._rows.length(row)
@@ -73,7 +80,21 @@ class AnswerRows:
             self._save(row)
         last_B = torch.tensor(n_tokens, device=self._device).clamp(min=1) - 1
         states_BD = states_BTD[torch.arange(len(rows), device=self._device), last_B]
-        return self.model.logits(states_BD).float()
+        return self.model.logits(states_BD, self._rows.weights).float()
+
+    def _recorded_logits(self) -> Tensor | None:
+        """The logits of what follows one more token of every answer, by a recorded step; None where
+        there is none.
+        """
+        tokens = []
+        for row, answer in enumerate(self.answers):
+            tokens.append(answer.text[self._rows.length(row)])
+        logits_BV = self._steps.logits(tokens)
+        if logits_BV is None:
+            return None
+        for row in range(len(self.answers)):
+            self._save(row)
+        return logits_BV.float()
 
     def _row(self, answer: RunningAnswer) -> int:
         for row, one in enumerate(self.answers):

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from paribus.generate.answer_batch import answer_batch
-from paribus.generate.answer_steps import MIN_TOKENS, AnswerSteps, can_record
+from paribus.generate.answer_steps import AnswerSteps
+from paribus.generate.captured_steps import CapturedSteps
+from paribus.generate.model_steps import MIN_TOKENS, can_prepare, joined_weights
 from paribus.model import Transformer
-from paribus.model.reading import Cache, CachedStates
+from paribus.model.reading import Cache, CachedStates, empty_cache
 from paribus.objectives.framing import ItemLayout
 
 BEFORE_RECORDING = 4  # tokens: who takes rows away, as beams do, has done so by then
@@ -45,9 +47,11 @@ class AnswerStream:
         opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=inputs_BT.device)
         batch = answer_batch(layout, inputs_BT, lengths_B, opening.expand(self._n_rows, -1))
         reserve = min(batch.layout.length + n_tokens, model.spec.max_length)
-        self._read = model.read(batch, reserve=reserve)
+        empty = empty_cache(model.spec.stack, self._n_rows)
+        cache = Cache(empty, weights=joined_weights(model))
+        self._read = model.read(batch, cache, reserve=reserve)
         self._n_tokens, self._longest = n_tokens, min(reserve, layout.window)
-        self._steps: AnswerSteps | None = None
+        self._steps: AnswerSteps | CapturedSteps | None = None
 
     def logits(self, said_BT: Tensor, parents_B: Tensor | None = None) -> Tensor:
         """Logits for the place after what was said so far, [B, V], in float32; anything for rows
@@ -61,24 +65,40 @@ class AnswerStream:
         if said_BT.shape[1] > self._n_said:
             self._n_said = said_BT.shape[1]
             if self._steps is None and parents_B is None and self._may_record():
-                self._steps = AnswerSteps(self._model, self._read.cache)
+                self._steps = self._prepared_steps()
             if self._steps is not None:
                 return self._steps.logits(said_BT[:, -1]).float()
             self._append(said_BT[:, -1])
         states_BD = self._last_states(self._read)
-        logits_BV = self._model.logits(states_BD).float()
+        logits_BV = self._model.logits(states_BD, self._read.cache.weights).float()
         if len(self._rows) == self._n_rows:
             return logits_BV
         whole = logits_BV.new_zeros((self._n_rows, logits_BV.shape[1]))
         whole[self._rows] = logits_BV
         return whole
 
+    @property
+    def cache(self) -> Cache:
+        """What was read so far: all that was said but its last token."""
+        return self._read.cache
+
+    def can_prepare(self) -> bool:
+        """Are many tokens still to be said, and is a step of this model one that can be
+        prepared?
+        """
+        is_worth_it = self._n_tokens - self._n_said >= MIN_TOKENS
+        return is_worth_it and can_prepare(self._model, self._longest)
+
     def _may_record(self) -> bool:
-        """Are many tokens still to be said, in rows that nobody takes away?"""
+        """Is it worth it, in rows that nobody takes away?"""
         if self._n_said < BEFORE_RECORDING or len(self._rows) < self._n_rows:
             return False
-        is_worth_it = self._n_tokens - self._n_said >= MIN_TOKENS
-        return is_worth_it and can_record(self._model, self._longest)
+        return self.can_prepare()
+
+    def _prepared_steps(self) -> AnswerSteps | CapturedSteps:
+        if self._model.embedding.weight.device.type == "cuda":
+            return CapturedSteps(self._model, self._read.cache)
+        return AnswerSteps(self._model, self._read.cache)
 
     def _select(self, parents: list[int]) -> None:
         """Go on with some rows, each any number of times."""

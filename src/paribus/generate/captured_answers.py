@@ -6,18 +6,57 @@ never waits for a token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from paribus.generate.captured_step import capture, copy_tensors, load_tensors
-from paribus.generate.choosing import draw_uniforms
-from paribus.generate.recording import Step
+from paribus.generate.captured_steps import (
+    capture,
+    copy_tensors,
+    load_tensors,
+    n_steady_slots,
+    sized_shape,
+    steady_tensors,
+    take_graph,
+    weights_held,
+)
+from paribus.generate.choosing import choose_tokens, draw_uniforms
+from paribus.generate.model_steps import step_of
 from paribus.generate.requests import TokenChooser
 from paribus.generate.said_rows import SaidRows
+from paribus.generate.step_tensors import StepShape, StepTensors
+from paribus.model import Transformer
+from paribus.model.reading import Cache
 
 AT_ONCE = 16  # tokens after which the host looks at the rows
+MIN_PLACES = 64
+
+
+def say_rest(
+    model: Transformer, cache: Cache, rows: SaidRows, chooser: TokenChooser, seen_BV: Tensor | None
+) -> None:
+    """Let rows whose last token is not read yet say the rest of their answers."""
+    longest = max(cache.lengths) + rows.n_places - rows.n_said + 1
+    tensors = steady_tensors(model, cache, n_steady_slots(longest, model))
+    n_places = MIN_PLACES
+    while n_places < rows.n_places:
+        n_places *= 2
+    shape = ("answers", n_places, seen_BV is None, *_settings(rows, chooser), *sized_shape(tensors))
+    answers, release = take_graph(
+        rows,
+        model,
+        shape,
+        lambda: CapturedAnswers(model, tensors, rows, chooser, seen_BV, n_places),
+    )
+    answers.run(tensors, rows, chooser, seen_BV)
+    release()
+
+
+def _settings(rows: SaidRows, chooser: TokenChooser) -> StepShape:
+    """What a graph knows of the choice of tokens."""
+    settings: list[object] = [rows.pad, rows.ends]
+    for one in chooser.requests.samplings:
+        settings.append((one.temperature, one.top_k, one.top_p, one.min_p, one.repetition_penalty))
+    return tuple(settings)
 
 
 class CapturedAnswers:
@@ -25,20 +64,18 @@ class CapturedAnswers:
 
     def __init__(
         self,
-        step: Step,
-        tensors: Sequence[Tensor],
+        model: Transformer,
+        tensors: StepTensors,
         rows: SaidRows,
         chooser: TokenChooser,
         seen_BV: Tensor | None,
         n_places: int,
     ):
-        """`step` takes tokens [B, 1], then tensors like these; see `CapturedStep`. Rows of the
-        same settings with at most `n_places` tokens may use it.
-        """
-        n_rows, device = len(rows.lengths_B), rows.lengths_B.device
-        self._step, self._tensors, self._chooser = step, copy_tensors(tensors), chooser
-        self._bar_V = chooser.bar_V.clone()
-        self._ends, self._pad = rows.end_tokens, rows.pad
+        """Rows of the same settings, with at most `n_places` tokens, may use it."""
+        n_rows, device = tensors.n_texts, rows.lengths_B.device
+        self._tensors, self._held = copy_tensors(tensors.flat()), weights_held(model)
+        self._bar_V, self._choices = chooser.bar_V.clone(), chooser.choices
+        self._ends, self._pad = rows.ends, rows.pad
         self._token_B1 = torch.zeros(n_rows, 1, dtype=torch.int64, device=device)
         self._place_1 = torch.zeros(1, dtype=torch.int64, device=device)
         self._said_BT = torch.zeros(n_rows, n_places, dtype=torch.int64, device=device)
@@ -48,45 +85,45 @@ class CapturedAnswers:
         self._is_finished_B = torch.zeros(n_rows, dtype=torch.bool, device=device)
         self._seen_BV = None if seen_BV is None else seen_BV.clone()
         self._tensors[0].zero_()  # what is written now is overwritten when rows come
-        self._graph = capture(self._say)
+        step = step_of(model, tensors)
+        self._graph = capture(lambda: self._say(step(self._token_B1, *self._tensors)))
 
     def run(
         self,
-        tensors: Sequence[Tensor],
+        tensors: StepTensors,
         rows: SaidRows,
         chooser: TokenChooser,
         seen_BV: Tensor | None,
     ) -> None:
-        """Let rows that said something say the rest."""
+        """Let rows say the rest."""
         self._load(tensors, rows, chooser, seen_BV)
-        first, n_places = rows.n_said, rows.n_places
-        is_over: list[_Look] = []
-        place = first
-        while place < n_places:
-            n_now = min(AT_ONCE, n_places - place)
-            if chooser.choices.temperature_B is not None:
-                drawn_BT = torch.from_numpy(
-                    draw_uniforms(chooser.requests.streams, n_now, place)
-                ).pin_memory()
-                self._draws_BT[:, place : place + n_now].copy_(drawn_BT, non_blocking=True)
+        place, looks = rows.n_said, list[_Look]()
+        while place < rows.n_places:
+            n_now = min(AT_ONCE, rows.n_places - place)
+            if self._choices.temperature_B is not None:
+                drawn_BT = torch.from_numpy(draw_uniforms(chooser.requests.streams, n_now, place))
+                self._draws_BT[:, place : place + n_now] = drawn_BT.pin_memory().to(
+                    self._draws_BT.device, non_blocking=True
+                )
             for _ in range(n_now):
                 self._graph.replay()
             place += n_now
-            is_over.append(_Look(self._is_finished_B))
-            if len(is_over) > 1 and is_over[-2].is_true():
+            looks.append(_Look(self._is_finished_B))
+            if len(looks) > 1 and looks[-2].is_over():
                 break
-        rows.take(self._said_BT[:, first:place], self._lengths_B, self._is_finished_B)
+        rows.take(self._said_BT, self._lengths_B)
 
     def _load(
         self,
-        tensors: Sequence[Tensor],
+        tensors: StepTensors,
         rows: SaidRows,
         chooser: TokenChooser,
         seen_BV: Tensor | None,
     ) -> None:
-        load_tensors(self._tensors, tensors)
+        load_tensors(self._tensors, tensors.flat())
         self._bar_V.copy_(chooser.bar_V)
         self._token_B1.copy_(rows.said_BT[:, -1:])
+        self._said_BT[:, : rows.n_said] = rows.said_BT
         self._place_1.fill_(rows.n_said)
         self._lengths_B.copy_(rows.lengths_B)
         self._limits_B.copy_(rows.limits_B)
@@ -94,12 +131,12 @@ class CapturedAnswers:
         if seen_BV is not None and self._seen_BV is not None:
             self._seen_BV.copy_(seen_BV)
 
-    def _say(self) -> None:
+    def _say(self, logits_BV: Tensor) -> None:
         """One token of each row. A row that is finished says padding."""
-        logits_BV = self._step(self._token_B1, *self._tensors).float() + self._bar_V
         place_B1 = self._place_1.expand(len(self._token_B1), 1)
         draws_B = self._draws_BT.gather(1, place_B1)[:, 0]
-        token_B = self._chooser.choose_by(logits_BV, draws_B, self._seen_BV)
+        allowed_BV = logits_BV.float() + self._bar_V
+        token_B = choose_tokens(allowed_BV, self._choices, draws_B, self._seen_BV)
         token_B = token_B.masked_fill(self._is_finished_B, self._pad)
         self._said_BT.scatter_(1, place_B1, token_B[:, None])
         if self._seen_BV is not None:
@@ -121,7 +158,7 @@ class _Look:
         self._event = torch.cuda.Event()
         self._event.record()
 
-    def is_true(self) -> bool:
-        """Wait for the device and look."""
+    def is_over(self) -> bool:
+        """Wait for the device, and look."""
         self._event.synchronize()
         return bool(self._is_over)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -61,6 +62,19 @@ class RowChoices:
     repetition_penalty_B: Tensor | None
     largest_k: int = 0
 
+    @cached_property
+    def has_greedy_rows(self) -> bool:
+        """Does some row take the likeliest token?"""
+        return self.temperature_B is None or bool((self.temperature_B == 0).any())
+
+    @cached_property
+    def divisor_B1(self) -> Tensor | None:
+        """What logits are divided by, in float64; None where nobody draws."""
+        if self.temperature_B is None:
+            return None
+        is_greedy_B = self.temperature_B == 0
+        return self.temperature_B.double().masked_fill(is_greedy_B, 1.0)[:, None]
+
 
 def row_choices(samplings: Sequence[Sampling], device: torch.device | str = "cpu") -> RowChoices:
     """How rows are chosen that each have settings of their own."""
@@ -97,12 +111,20 @@ def choose_tokens(
     if choices.repetition_penalty_B is not None:
         assert seen_BV is not None
         logits_BV = penalise_repetition(logits_BV, seen_BV, choices.repetition_penalty_B)
-    likeliest_B = logits_BV.argmax(-1)
     if choices.temperature_B is None:
-        return likeliest_B
+        return likeliest_tokens(logits_BV)
     assert uniforms_B is not None
     drawn_B = draw_tokens(filter_scores(logits_BV, choices), uniforms_B)
-    return torch.where(choices.temperature_B == 0, likeliest_B, drawn_B)
+    if not choices.has_greedy_rows:
+        return drawn_B
+    return torch.where(choices.temperature_B == 0, likeliest_tokens(logits_BV), drawn_B)
+
+
+def likeliest_tokens(logits_BV: Tensor) -> Tensor:
+    """The likeliest token of each row, the first of equals: [B]."""
+    if logits_BV.device.type == "cpu":  # there torch's own takes several times as long
+        return torch.from_numpy(logits_BV.numpy().argmax(-1))
+    return logits_BV.argmax(-1)
 
 
 def penalise_repetition(logits_BV: Tensor, seen_BV: Tensor, penalty_B: Tensor) -> Tensor:
@@ -121,10 +143,8 @@ def filter_scores(logits_BV: Tensor, choices: RowChoices) -> Tensor:
     # Below the largest first: however low the temperature, the likeliest stays 0 and nothing
     # overflows.
     scores_BV = (logits_BV - logits_BV.amax(-1, keepdim=True)).double()
-    if choices.temperature_B is not None:
-        is_greedy_B = choices.temperature_B == 0
-        temperature_B = choices.temperature_B.double().masked_fill(is_greedy_B, 1.0)
-        scores_BV = scores_BV / temperature_B[:, None]
+    if choices.divisor_B1 is not None:
+        scores_BV = scores_BV / choices.divisor_B1
     if choices.top_k_B is not None:
         scores_BV = keep_top_k(scores_BV, choices.top_k_B, choices.largest_k)
     if choices.top_p_B is not None:
@@ -180,10 +200,12 @@ def keep_min_p(scores_BV: Tensor, min_p_B: Tensor) -> Tensor:
 
 
 def draw_tokens(scores_BV: Tensor, uniforms_B: Tensor) -> Tensor:
-    """One token a row, by its own draw, with the probabilities that scores have."""
-    cumulative_BV = scores_BV.softmax(-1).cumsum(-1)
-    draws_B = uniforms_B[:, None] * cumulative_BV[:, -1:]
-    return (cumulative_BV < draws_B.clamp(min=_LEAST_DRAW)).sum(-1)
+    """One token a row, by its own draw, with the probabilities that scores have, of which the
+    largest is 0.
+    """
+    cumulative_BV = scores_BV.exp().cumsum(-1)
+    draws_B1 = uniforms_B[:, None] * cumulative_BV[:, -1:]
+    return torch.searchsorted(cumulative_BV, draws_B1.clamp(min=_LEAST_DRAW))[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

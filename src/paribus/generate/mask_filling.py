@@ -137,7 +137,7 @@ def fill_rows(
     """
     device = rows.tokens_BT.device
     chooser = TokenChooser(requests, layout, model.spec.n_vocab, device)
-    chooser.barred_V[layout.vocabulary.mask] = True
+    chooser.bar_V[layout.vocabulary.mask] = float("-inf")
     seen_BV = chooser.tokens_seen(rows.tokens_BT, rows.real_BT)
     is_confident_B = torch.tensor(
         [one.order == "confident" for one in requests.samplings], device=device
@@ -150,7 +150,7 @@ def fill_rows(
     likeliest_logprobs_BTK = torch.zeros(n_rows, n_places, n_likeliest, device=device)
     for step in range(n_places):
         logits_BMV = _logits_at(model, tokens_BT, rows)
-        column_B = _next_columns(logits_BMV, chooser.barred_V, is_open_BM, is_confident_B)
+        column_B = _next_columns(logits_BMV, chooser.bar_V, is_open_BM, is_confident_B)
         picked = torch.arange(n_rows, device=device), column_B
         is_open_B = is_open_BM[picked]
         token_B = chooser.choose(logits_BMV[picked], step, seen_BV)
@@ -189,10 +189,10 @@ def _logits_at(model: Transformer, tokens_BT: Tensor, rows: MaskedRows) -> Tenso
 
 
 def _next_columns(
-    logits_BMV: Tensor, barred_V: Tensor, is_open_BM: Tensor, is_confident_B: Tensor
+    logits_BMV: Tensor, bar_V: Tensor, is_open_BM: Tensor, is_confident_B: Tensor
 ) -> Tensor:
     """Which of the open masks of each row is filled next."""
-    logprobs_BMV = logits_BMV.log_softmax(-1).masked_fill(barred_V, float("-inf"))
+    logprobs_BMV = logits_BMV.log_softmax(-1) + bar_V
     confidence_BM = logprobs_BMV.amax(-1).masked_fill(~is_open_BM, float("-inf"))
     leftmost_B = is_open_BM.int().argmax(1)
     return torch.where(is_confident_B, confidence_BM.argmax(1), leftmost_B)

@@ -13,21 +13,25 @@ from torch.jit import TracerWarning  # pyright: ignore[reportPrivateImportUsage]
 Step = Callable[..., Tensor]
 
 
-def record(step: Step, model: nn.Module, tensors: Sequence[Tensor]) -> Step:
-    """A step over tensors of these shapes, as a program without Python.
+def record(
+    step: Step, model: nn.Module, tensors: Sequence[Tensor], others: Sequence[Tensor]
+) -> Step:
+    """A step over tensors like these, as a program without Python.
 
     `step` takes tokens [B, 1], then `tensors`, of which the first holds the places of the tokens.
-    It may change them in place. Those that are given here stay as they are.
+    It may change them in place. Those that are given here stay as they are. `others` may have other
+    sizes: with them the recording is compared with the step.
     """
-    token_B1 = torch.zeros_like(tensors[0])
-    expected = step(token_B1 + 1, *_one_place_earlier(tensors))  # first: it prepares weights
+    other_B1 = torch.ones_like(others[0])
+    expected = step(other_B1, *_one_place_earlier(others))  # first: it prepares weights
     with warnings.catch_warnings(), _without_gradients(model):
-        warnings.simplefilter("ignore", TracerWarning)  # of shapes, which stay as they are
+        warnings.simplefilter("ignore", TracerWarning)  # of what Python decides by a shape
         warnings.simplefilter("ignore", DeprecationWarning)
-        recorded = torch.jit.trace(step, (token_B1, *_copies(tensors)), check_trace=False)
+        example = (torch.zeros_like(tensors[0]), *_copies(tensors))
+        recorded = torch.jit.trace(step, example, check_trace=False)
     assert isinstance(recorded, torch.jit.ScriptFunction)
     # What Python decides by a value is recorded as it was for one token at one place.
-    found = recorded(token_B1 + 1, *_one_place_earlier(tensors))
+    found = recorded(other_B1, *_one_place_earlier(others))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3, equal_nan=True)
     return recorded
 

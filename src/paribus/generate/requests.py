@@ -47,7 +47,7 @@ class TokenChooser:
     ):
         self.requests, self.layout, self.n_vocab, self.device = requests, layout, n_vocab, device
         self.choices = row_choices(requests.samplings, device)
-        self.barred_V = barred_tokens(layout, n_vocab).to(device)
+        self.bar_V = token_bar(barred_tokens(layout, n_vocab)).to(device)
         self.uniforms_BT = torch.empty(0)
 
     def tokens_seen(self, inputs_BT: Tensor, real_BT: Tensor | None) -> Tensor | None:
@@ -60,7 +60,7 @@ class TokenChooser:
 
     def choose(self, logits_BV: Tensor, place: int, seen_BV: Tensor | None) -> Tensor:
         """The token of each row at a place of its answer."""
-        logits_BV = logits_BV.masked_fill(self.barred_V, float("-inf"))
+        logits_BV = logits_BV + self.bar_V
         if self.choices.temperature_B is None:
             return choose_tokens(logits_BV, self.choices, None, seen_BV)
         column = place % DRAWS_AHEAD
@@ -97,3 +97,8 @@ def barred_tokens(layout: ItemLayout, n_vocab: int) -> Tensor:
         barred_V[layout.vocabulary.n_text :] = True
         barred_V[list(layout.end_tokens)] = False
     return barred_V
+
+
+def token_bar(is_barred: Tensor) -> Tensor:
+    """What is added to logits so that some tokens are never said: faster than filling them in."""
+    return torch.zeros(is_barred.shape).masked_fill(is_barred, float("-inf"))

@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 
 from paribus.errors import SpecError, UnsupportedError
-from paribus.generate.answer_batch import answer_batch, real_mask
+from paribus.generate.answer_batch import answer_batch, n_positions_read, real_mask
 from paribus.generate.answer_stream import AnswerStream, can_cache
+from paribus.generate.captured_answers import say_rest
 from paribus.generate.choosing import RowStream, TokenLogprobs, token_logprobs
 from paribus.generate.requests import RowRequests, TokenChooser
+from paribus.generate.said_rows import SaidRows
 from paribus.generate.settings import Sampling as Sampling
 from paribus.masks import SequenceLayout, find_leak
 from paribus.model import Transformer
@@ -90,42 +92,32 @@ def continue_rows(
     """
     _require_lengths(inputs_BT, lengths_B)
     require_generation(model, layout, inputs_BT, requests.n_tokens, lengths_B)
-    device = inputs_BT.device
-    ends = torch.tensor(layout.end_tokens, device=device)
-    opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=device)
-    answer_BT = opening.expand(len(inputs_BT), -1)
-    is_finished = torch.zeros(len(inputs_BT), dtype=torch.bool, device=device)
-    n_tokens_B = torch.tensor([one.n_tokens for one in requests.samplings], device=device)
-    said_B = torch.zeros_like(inputs_BT[:, 0])
-    chooser = TokenChooser(requests, layout, model.spec.n_vocab, device)
+    rows = SaidRows(layout, inputs_BT, lengths_B, requests)
+    chooser = TokenChooser(requests, layout, model.spec.n_vocab, inputs_BT.device)
     seen_BV = chooser.tokens_seen(inputs_BT, real_mask(lengths_B, inputs_BT.shape[1]))
     logprobs: list[TokenLogprobs] = []
     stream: AnswerStream | None = None
     if can_cache(model, layout):
         stream = AnswerStream(model, layout, inputs_BT, lengths_B, requests.n_tokens)
-    for place in range(requests.n_tokens):
-        n_read_B = _n_positions_read(layout, inputs_BT, lengths_B, answer_BT.shape[1])
-        is_finished = is_finished | (n_read_B > layout.window) | (place >= n_tokens_B)
-        if bool(is_finished.all()):
-            break
+    while not rows.all_finished():
         if stream is None:
-            logits_BV = next_logits(model, layout, inputs_BT, lengths_B, answer_BT)
+            logits_BV = next_logits(model, layout, inputs_BT, lengths_B, rows.answer_BT)
         else:
-            logits_BV = stream.logits(answer_BT[:, len(opening) :])
-        token_B = chooser.choose(logits_BV, place, seen_BV)
-        token_B = torch.where(is_finished, layout.vocabulary.pad, token_B)
+            logits_BV = stream.logits(rows.said_BT)
+        token_B = rows.say(chooser.choose(logits_BV, rows.n_said, seen_BV))
         if requests.n_logprobs is not None:
             logprobs.append(token_logprobs(logits_BV, token_B, requests.n_logprobs))
         if seen_BV is not None:
             seen_BV = seen_BV.scatter(1, token_B[:, None], True)
-        answer_BT = torch.cat([answer_BT, token_B[:, None]], 1)
-        said_B = said_B + ~is_finished
-        is_finished = is_finished | torch.isin(token_B, ends)
-        if requests.is_done is not None:
-            is_finished = is_finished | _rows_done(
-                answer_BT, len(opening), is_finished, requests.is_done
-            )
-    return _with_logprobs(GeneratedTokens(answer_BT[:, len(opening) :], said_B), logprobs)
+        if rows.n_said == 1 and stream is not None and _may_leave(stream, requests, token_B):
+            say_rest(model, stream.cache, rows, chooser, seen_BV)
+    return _with_logprobs(GeneratedTokens(rows.said_BT, rows.lengths_B), logprobs)
+
+
+def _may_leave(stream: AnswerStream, requests: RowRequests, token_B: Tensor) -> bool:
+    """May the device say the rest on its own? Not if somebody looks at each token."""
+    is_watched = requests.is_done is not None or requests.n_logprobs is not None
+    return token_B.device.type == "cuda" and not is_watched and stream.can_prepare()
 
 
 def _with_logprobs(said: GeneratedTokens, places: list[TokenLogprobs]) -> GeneratedTokens:
@@ -138,18 +130,6 @@ def _with_logprobs(said: GeneratedTokens, places: list[TokenLogprobs]) -> Genera
         likeliest_BTK=torch.stack([one.likeliest_BK for one in places], 1),
         likeliest_logprobs_BTK=torch.stack([one.logprobs_BK for one in places], 1),
     )
-
-
-def _rows_done(
-    answer_BT: Tensor, n_opening: int, is_finished: Tensor, is_done: Callable[[int, Ids], bool]
-) -> Tensor:
-    """Which of the rows that are not finished are done now."""
-    done_rows = []
-    for row, (tokens, was_finished) in enumerate(
-        zip(answer_BT[:, n_opening:].tolist(), is_finished.tolist(), strict=True)
-    ):
-        done_rows.append(not was_finished and is_done(row, tuple(tokens)))
-    return torch.tensor(done_rows, device=answer_BT.device)
 
 
 def require_generation(
@@ -182,22 +162,6 @@ def _require_lengths(inputs: Tensor, lengths: Tensor | None) -> None:
         )
 
 
-def _n_positions_read(
-    layout: ItemLayout, inputs: Tensor, lengths: Tensor | None, n_answer: int
-) -> Tensor:
-    """How many positions the main stack reads, [B], before it says what follows its answer so
-    far.
-    """
-    match layout.framing:
-        case "apart":
-            return torch.full_like(inputs[:, 0], 1 + n_answer)
-        case "in place":
-            n_answer += 1  # the mask that is to be filled
-    if lengths is None:
-        return torch.full_like(inputs[:, 0], inputs.shape[1] + n_answer)
-    return lengths + n_answer
-
-
 def next_logits(
     model: Transformer,
     layout: ItemLayout,
@@ -210,7 +174,7 @@ def next_logits(
     `answer` begins with what opens it.
     """
     batch = answer_batch(layout, inputs, lengths, answer)
-    n_read_B = _n_positions_read(layout, inputs, lengths, answer.shape[1])
+    n_read_B = n_positions_read(layout, inputs, lengths, answer.shape[1])
     last_B = (n_read_B - 1).clamp(max=batch.layout.length - 1)
     states_BTD = model.hidden_states(batch).states_BTD
     rows_B = torch.arange(len(last_B), device=last_B.device)

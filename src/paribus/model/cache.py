@@ -196,6 +196,7 @@ class StackPass:
         self._is_appended = {rule: self._may_append(rule) for rule in cache.tables}
         self._layers: list[Keys] = []
         self.queries = query_layout(places_BT, texts, device)
+        self.has_own_keys = bool((places_BT != NO_PLACE).all())
         self._key_layouts: dict[Rule, BatchLayout] = {}
         for rule, table in self._after.items():
             self._key_layouts[rule] = key_layout(table, self.queries, texts, device)

@@ -31,7 +31,13 @@ class Observer(Protocol):
 
 
 class CachePass(Protocol):
-    """Keys that were read before, for one forward pass, which adds its own."""
+    """Keys that were read before, for one forward pass, which adds its own.
+
+    `has_own_keys` says that no query is padding: each has a key of its own among them.
+    """
+
+    @property
+    def has_own_keys(self) -> bool: ...
 
     def head_groups(self, rule: Rule) -> tuple[Rule, ...]: ...
 
@@ -56,6 +62,11 @@ class Forward:
     def in_layer(self, layer: int) -> Forward:
         """This forward pass as a layer of the stack sees it."""
         return replace(self, layer=layer)
+
+    @property
+    def is_reading(self) -> bool:
+        """Is a text read that may grow? Its weights were joined for that."""
+        return self.weights is not None
 
     @property
     def path(self) -> str:

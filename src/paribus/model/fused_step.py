@@ -24,7 +24,7 @@ from paribus.model.kernels.step import (
     has_step_kernels,
     product,
 )
-from paribus.model.linear import JoinedWeights, Linear
+from paribus.model.linear import JoinedWeights
 from paribus.model.norm import Norm
 from paribus.model.source_keys import SourceKeys
 from paribus.model.steady_pass import SteadyPass
@@ -60,8 +60,9 @@ def fused_logits(
     """The logits after one more token behind each text, [B, V]; see `Transformer.step`."""
     batch, stack = Batch(token_B1, steady.queries), model.stack
     embedded_B1D = stack.embed_positions(model.embed(batch), batch.layout, None)
-    contexts = stack.contexts(batch.layout, embedded_B1D, Forward(cache=steady))
-    cross_contexts = stack.cross_contexts(batch.layout, source, embedded_B1D)
+    forward = Forward(cache=steady, weights=weights)
+    contexts = stack.contexts(batch.layout, embedded_B1D, forward)
+    cross_contexts = stack.cross_contexts(batch.layout, source, embedded_B1D, forward)
     views = {rule: _query_view(context) for rule, context in contexts.items()}
     cross_views = {rule: _query_view(context) for rule, context in cross_contexts.items()}
     hidden_BD = embedded_B1D[:, 0]
@@ -130,13 +131,13 @@ class _BlockStep(NamedTuple):
         attention = self.block.attention
         assert isinstance(attention, MultiHeadAttention)
         layers = (attention.query, attention.key, attention.value)
-        heads_BO = product(rows_BD, *self._joined(*layers), norm)
+        heads_BO = product(rows_BD, *self.weights.joined(layers), norm)
         return self._attend(attention, heads_BO, self.own, residual_BD)
 
     def _cross(self, rows_BD: Tensor, norm: Norm | None, residual_BD: Tensor) -> Tensor:
         assert self.cross is not None
         assert self.block.cross is not None
-        heads_BO = product(rows_BD, *self._joined(self.block.cross.query), norm)
+        heads_BO = product(rows_BD, *self.weights.joined((self.block.cross.query,)), norm)
         return self._attend(self.block.cross, heads_BO, self.cross, residual_BD)
 
     def _attend(
@@ -145,19 +146,15 @@ class _BlockStep(NamedTuple):
         key, value = seen.keys
         n_heads, scale = attention.spec.n_heads, float(attention.scale)
         found_BO = attend_once(heads_BO, key, value, seen.view, n_heads, scale, seen.place_B1)
-        return product(found_BO, *self._joined(attention.output), residual_MO=residual_BD)
+        return product(found_BO, *self.weights.joined((attention.output,)), residual_MO=residual_BD)
 
     def _feed_forward(self, rows_BD: Tensor, norm: Norm | None, residual_BD: Tensor) -> Tensor:
         layer = self.block.feed_forward
         assert isinstance(layer, FeedForward)
         layers = (layer.up,) if layer.gate is None else (layer.gate, layer.up)
         is_gated = layer.gate is not None
-        inner_BF = product(rows_BD, *self._joined(*layers), norm, layer.activation, is_gated)
-        return product(inner_BF, *self._joined(layer.down), residual_MO=residual_BD)
-
-    def _joined(self, *layers: Linear) -> tuple[Tensor, Tensor | None]:
-        weight_IO, bias_O = self.weights.joined(layers)
-        return weight_IO.T, bias_O
+        inner_BF = product(rows_BD, *self.weights.joined(layers), norm, layer.activation, is_gated)
+        return product(inner_BF, *self.weights.joined((layer.down,)), residual_MO=residual_BD)
 
 
 def _logits(model: Transformer, hidden_BD: Tensor, weights: JoinedWeights) -> Tensor:

@@ -15,51 +15,56 @@ _MIN_ROWS = 64  # rows from which on turning the weight costs nothing beside the
 
 
 class JoinedWeights:
-    """Weights of layers that read the same rows, joined and turned once, as they are multiplied.
+    """Weights of layers that read the same rows, joined once and laid as they are multiplied.
 
     They are computed when they are first asked for. They are those of a model that does not train:
     a cache has them, which is worth nothing after a step, either.
     """
 
     def __init__(self) -> None:
-        self._products: dict[tuple[nn.Module, ...], tuple[Tensor, Tensor | None]] = {}
+        self._products: dict[tuple[object, ...], tuple[Tensor, Tensor | None]] = {}
         self._tables: dict[Tensor, Tensor] = {}
 
     def product(self, rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
         """The outputs of layers from one product."""
-        return _product(rows, *self.joined(layers))
+        return F.linear(rows, *self.joined(layers, _is_turned(rows)))
 
-    def joined(self, layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-        """The weights of layers, [I, O], and their biases."""
-        key = tuple(layers)
+    def joined(
+        self, layers: Sequence[nn.Linear], is_turned: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """The weights of layers, [O, I], as they are or turned in memory, and their biases."""
+        key = (is_turned, *layers)
         if key not in self._products:
-            self._products[key] = _joined(layers)
+            weight_OI, bias = _joined(layers)
+            self._products[key] = (_turned(weight_OI) if is_turned else weight_OI, bias)
         return self._products[key]
 
     def table_product(self, rows: Tensor, table_VD: Tensor, bias: Tensor | None) -> Tensor:
         """Rows times every row of a table."""
+        bias = None if bias is None else bias.detach()
+        if not _is_turned(rows):
+            return F.linear(rows, table_VD.detach(), bias)
         if table_VD not in self._tables:
             self._tables[table_VD] = _turned(table_VD.detach())
-        return _product(rows, self._tables[table_VD], None if bias is None else bias.detach())
+        return F.linear(rows, self._tables[table_VD], bias)
 
 
-def _product(rows: Tensor, weight_IO: Tensor, bias: Tensor | None) -> Tensor:
-    rows_MI = rows.reshape(-1, rows.shape[-1])
-    out = rows_MI @ weight_IO if bias is None else torch.addmm(bias, rows_MI, weight_IO)
-    return out.view(*rows.shape[:-1], -1)
+def _is_turned(rows: Tensor) -> bool:
+    """Is a weight that these rows are multiplied with faster if it is turned in memory? On a CPU
+    it is, but for a single row, which then takes up to twice as long.
+    """
+    return rows.device.type == "cpu" and bool(rows.numel() > rows.shape[-1])
 
 
 def _turned(weight_OI: Tensor) -> Tensor:
-    """A weight as it is multiplied: on a CPU turned in memory."""
-    if weight_OI.device.type == "cpu":
-        return weight_OI.T.contiguous()
-    return weight_OI.T
+    """A weight that lies in memory channel by channel of its input."""
+    return weight_OI.T.contiguous().T
 
 
 def _joined(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     biases = [layer.bias for layer in layers if layer.bias is not None]
-    weight_IO = _turned(_concatenate([layer.weight for layer in layers]).detach())
-    return weight_IO, _concatenate(biases).detach() if biases else None
+    weight_OI = _concatenate([layer.weight for layer in layers]).detach()
+    return weight_OI, _concatenate(biases).detach() if biases else None
 
 
 class Linear(nn.Linear):

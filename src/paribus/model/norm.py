@@ -18,7 +18,7 @@ class Norm(nn.Module):
 
     def __init__(self, width: int, spec: LayerNorm | RMSNorm):
         super().__init__()
-        self.spec = spec
+        self.spec, self.width = spec, width
         self.weight = nn.Parameter(torch.empty(width))
         if isinstance(spec, LayerNorm) and spec.bias:
             self.bias = nn.Parameter(torch.empty(width))
@@ -29,9 +29,8 @@ class Norm(nn.Module):
         """In the precision of its rows; under autocast it is computed in float32 all the same."""
         if isinstance(self.spec, RMSNorm):
             return rms_norm(rows, self.weight, self.spec.eps).to(rows.dtype)
-        return F.layer_norm(rows, self.weight.shape, self.weight, self.bias, self.spec.eps).to(
-            rows.dtype
-        )
+        shape = (self.width,)
+        return F.layer_norm(rows, shape, self.weight, self.bias, self.spec.eps).to(rows.dtype)
 
 
 def rms_norm(rows: Tensor, gain: Tensor, eps: float) -> Tensor:

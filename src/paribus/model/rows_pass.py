@@ -28,6 +28,7 @@ class RowsPass:
         n_read = max(n_tokens)
         self.places_BT = np.array(old.lengths)[:, None] + np.arange(n_read)
         self.places_BT[np.arange(n_read) >= np.array(n_tokens)[:, None]] = NO_PLACE
+        self.has_own_keys = min(n_tokens) == n_read
         lengths = [length + n for length, n in zip(old.lengths, n_tokens, strict=True)]
         self._texts = CachedTexts(tuple(lengths), old.prefixes)
         self.queries = query_layout(self.places_BT, self._texts, rows.device)

@@ -70,7 +70,7 @@ class TransformerStack(nn.Module):
         hidden = self.embed_positions(embedded_BTD, layout, forward.dropout_key)
         contexts, cross_contexts = (
             self.contexts(layout, hidden, forward),
-            self.cross_contexts(layout, source, hidden),
+            self.cross_contexts(layout, source, hidden, forward),
         )
         loads: dict[str, ExpertLoad] = {}
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
@@ -114,6 +114,7 @@ class TransformerStack(nn.Module):
         contexts: dict[Rule, AttentionContext] = {}
         for rule in rules:
             parts = (rule,) if forward.cache is None else forward.cache.head_groups(rule)
+            has_own_keys = forward.cache is not None and forward.cache.has_own_keys
             groups = []
             for number, part in enumerate(parts):
                 keys = layout if forward.cache is None else forward.cache.key_layout(part)
@@ -122,7 +123,9 @@ class TransformerStack(nn.Module):
                 n_heads, bias = attention.n_heads // len(parts), biases[keys]
                 if bias is not None and len(parts) > 1:
                     bias = bias[:, number * n_heads : (number + 1) * n_heads]
-                mask = AttentionMask.of(part, layout, keys, n_heads, like.device)
+                mask = AttentionMask.of(
+                    part, layout, keys, n_heads, like.device, has_own_keys, forward.is_reading
+                )
                 groups.append(AttentionContext(mask, rotation, bias))
             contexts[rule] = groups[0]
             if len(groups) > 1:
@@ -134,6 +137,7 @@ class TransformerStack(nn.Module):
         layout: BatchLayout,
         source: tuple[Tensor, BatchLayout] | SourceKeys | None,
         like: Tensor,
+        forward: Forward,
     ) -> dict[Rule, AttentionContext]:
         """One for each rule by which layers see a source."""
         if source is None:
@@ -144,7 +148,9 @@ class TransformerStack(nn.Module):
         for block in self.stack.layers:
             if block.cross is None or block.cross in contexts:
                 continue
-            mask = AttentionMask.of(block.cross, layout, keys, n_heads, like.device)
+            mask = AttentionMask.of(
+                block.cross, layout, keys, n_heads, like.device, is_passing=forward.is_reading
+            )
             contexts[block.cross] = AttentionContext(mask, None, None)
         return contexts
 

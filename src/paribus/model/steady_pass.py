@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from paribus.batch import BatchLayout
-from paribus.masks import Rule
+from paribus.masks import PREFIX_RULES, Rule, leaves
 from paribus.model.cache import Keys, StackCache
 from paribus.model.slots import NO_PLACE, SlotTable
 
@@ -23,7 +23,9 @@ class SteadyPass:
         place. `longest` is how long a text may become.
         """
         self.place_B1, self.layers, self.longest = place_B1, layers, longest
-        n_texts, _, n_slots, _ = layers[0][0].shape
+        n_texts, n_slots = place_B1.shape[0], layers[0][0].shape[2]
+        self.has_own_keys = True
+        self._slots_B111 = place_B1[:, None, :, None]
         self.queries = BatchLayout(n_sequences=n_texts, length=1, prefix=prefix, places_BT=place_B1)
         self._keys = BatchLayout(n_sequences=n_texts, length=n_slots, prefix=prefix)
 
@@ -32,11 +34,15 @@ class SteadyPass:
         """What a cache holds, in buffers of so many slots."""
         assert cache.texts.documents_BT is None  # they would have to be counted on, too
         assert cache.texts.positions_BT is None
-        device = cache.layers[0][0].device
+        device, prefix = cache.layers[0][0].device, 0
+        if any(PREFIX_RULES & leaves(rule) for rule in cache.rules):
+            prefix = torch.tensor(cache.texts.prefixes, device=device)
         return SteadyPass(
-            place_B1=torch.tensor(cache.texts.lengths, device=device)[:, None],
+            place_B1=torch.tensor(cache.texts.lengths, device=device)[:, None].clamp(
+                max=longest - 1
+            ),
             layers=[_keys_by_place(cache, layer, n_slots) for layer in range(len(cache.layers))],
-            prefix=cache.texts.prefix(device),
+            prefix=prefix,
             longest=longest,
         )
 
@@ -49,6 +55,13 @@ class SteadyPass:
         layers = []
         for keys in self.layers:
             layers.append(tuple(_with_slots(tensor, n_slots) for tensor in keys))
+        return SteadyPass(self.place_B1, layers, self.queries.prefix, self.longest)
+
+    def first_slots(self, n_slots: int) -> SteadyPass:
+        """These texts, none of which is longer, in the same buffers up to a slot."""
+        layers = []
+        for keys in self.layers:
+            layers.append(tuple(tensor[:, :, :n_slots] for tensor in keys))
         return SteadyPass(self.place_B1, layers, self.queries.prefix, self.longest)
 
     def head_groups(self, rule: Rule) -> tuple[Rule, ...]:
@@ -64,7 +77,7 @@ class SteadyPass:
     def join(self, layer: int, new_keys: Keys) -> Keys:
         """The keys of a layer, with those of this pass at their places."""
         for buffer, new in zip(self.layers[layer], new_keys, strict=True):
-            buffer.scatter_(2, self.place_B1[:, None, :, None].expand_as(new), new)
+            buffer.scatter_(2, self._slots_B111.expand_as(new), new)
         return self.layers[layer]
 
     def advance(self) -> None:

@@ -6,6 +6,7 @@ them changes them in place: a text that joins or leaves moves its own keys alone
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,11 +38,17 @@ class _RowText:
 class TextRows:
     """Keys of texts in the rows of shared buffers. One owner changes them, in one thread."""
 
-    def __init__(self, rules: Sequence[Rule], device: torch.device, min_slots: int = MIN_SLOTS):
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        device: torch.device,
+        min_slots: int = MIN_SLOTS,
+        weights: JoinedWeights | None = None,
+    ):
         self.rules, self.device, self._min_slots = tuple(rules), device, min_slots
-        self.weights = JoinedWeights()
+        self.weights = weights or JoinedWeights()
         self.slots = {rule: RowSlots(rule) for rule in dict.fromkeys(rules)}
-        self._has_prefix = any(PREFIX_RULES & leaves(rule) for rule in self.slots)
+        self.has_prefix = any(PREFIX_RULES & leaves(rule) for rule in self.slots)
         self._texts: list[_RowText] = []
         self._layers: dict[int, Keys] = {}  # each [rows, heads, slots, width]
         self._sources: dict[int, Keys] = {}
@@ -60,7 +67,7 @@ class TextRows:
 
     def join(self, prefix: int = 0) -> int:
         """A new row behind the others, for a text of which nothing is read yet."""
-        if not self._has_prefix:
+        if not self.has_prefix:
             prefix = 0
         self._texts.append(_RowText(prefix=prefix))
         self._reserve_rows(self.n_rows)
@@ -125,9 +132,9 @@ class TextRows:
         self._texts[row].n_source = n_source
         for layer, keys in layers.items():
             old = self._sources.get(layer)
-            if old is None or len(old[0]) < self._n_row_capacity or old[0].shape[2] < n_source:
+            if old is None or len(old[0]) < self.n_row_capacity or old[0].shape[2] < n_source:
                 n_slots = n_source if old is None else max(n_source, old[0].shape[2])
-                self._sources[layer] = _grow_buffers(old, keys, self._n_row_capacity, n_slots)
+                self._sources[layer] = _grow_buffers(old, keys, self.n_row_capacity, n_slots)
             for buffer, own in zip(self._sources[layer], keys, strict=True):
                 buffer[row, :, :n_source] = own
 
@@ -152,13 +159,14 @@ class TextRows:
         return SourceKeys(layers, layout)
 
     @property
-    def _n_row_capacity(self) -> int:
+    def n_row_capacity(self) -> int:
+        """How many rows there is room for."""
         return len(next(iter(self.slots.values())).places_RS)
 
     def _reserve_rows(self, n_rows: int) -> None:
-        if n_rows <= self._n_row_capacity:
+        if n_rows <= self.n_row_capacity:
             return
-        n_rows = max(n_rows, 2 * self._n_row_capacity)
+        n_rows = max(n_rows, 2 * self.n_row_capacity)
         for slots in self.slots.values():
             slots.grow(n_rows, max(slots.capacity, self._min_slots))
         for layer, keys in self._layers.items():
@@ -181,6 +189,42 @@ class TextRows:
             if own == rule and layer in self._layers:
                 keys = self._layers[layer]
                 self._layers[layer] = _grow_buffers(keys, keys, len(keys[0]), n_slots)
+
+    def reserve_places(self) -> bool:
+        """Have room for one more place of every row: do all of them lie place by place, so that it
+        is the slot of the same number?
+        """
+        lengths_B = np.array([text.length for text in self._texts])
+        for rule, slots in self.slots.items():
+            if slots.n_used_R[: self.n_rows].max() == slots.capacity:
+                for row in range(self.n_rows):
+                    self.make_room(rule, row, 1)
+            is_used_B = slots.n_used_R[: self.n_rows] == lengths_B
+            if not (is_used_B & slots.is_plain_R[: self.n_rows]).all():
+                return False
+        return len(self._layers) == len(self.rules)
+
+    def take_places(self) -> None:
+        """One more token of every row is read, whose slots lie place by place."""
+        lengths_B = np.array([text.length for text in self._texts])
+        for slots in self.slots.values():
+            slots.take_one_each(self.n_rows, lengths_B)
+        for text in self._texts:
+            text.length += 1
+
+    def first_slots(self, n_slots: int, n_rows: int) -> list[Keys]:
+        """The keys of the first rows in their first slots, layer by layer; in fewer, if one has
+        fewer.
+        """
+        n_slots = min(n_slots, *(slots.capacity for slots in self.slots.values()))
+        layers = []
+        for layer in range(len(self.rules)):
+            layers.append(tuple(one[:n_rows, :, :n_slots] for one in self._layers[layer]))
+        return layers
+
+    def all_slots(self) -> list[Keys]:
+        """The keys of all rows that there is room for, in all slots that every layer has."""
+        return self.first_slots(sys.maxsize, self.n_row_capacity)
 
     def buffers(self, layer: int, like: Keys) -> Keys:
         """The buffers of a layer, whose widths are those of keys [B, heads, places, width]."""

@@ -32,16 +32,32 @@ class AttentionMask:
     keys: BatchLayout
     n_heads: int
     device: torch.device
+    has_own_keys: bool = False  # is every query known to be among the keys, and no padding?
+    is_passing: bool = False  # is a text read that grows, so that these lengths hardly come again?
 
     @staticmethod
     def of(
-        rule: Rule, queries: BatchLayout, keys: BatchLayout, n_heads: int, device: torch.device
+        rule: Rule,
+        queries: BatchLayout,
+        keys: BatchLayout,
+        n_heads: int,
+        device: torch.device,
+        has_own_keys: bool = False,
+        is_passing: bool = False,
     ) -> AttentionMask:
         assert SameSide() not in leaves(rule) or _same_prefix(queries, keys)
         has_documents = queries.documents_BT is not None and keys.documents_BT is not None
         has_prefix = isinstance(keys.prefix, Tensor) or keys.prefix > 0
         plain = simplify_rule(rule & Padding(), has_documents, keys.real_BT is not None, has_prefix)
-        return AttentionMask(rule=plain, queries=queries, keys=keys, n_heads=n_heads, device=device)
+        return AttentionMask(
+            rule=plain,
+            queries=queries,
+            keys=keys,
+            n_heads=n_heads,
+            device=device,
+            has_own_keys=has_own_keys,
+            is_passing=is_passing,
+        )
 
     @property
     def head_rules(self) -> tuple[Rule, ...]:
@@ -69,10 +85,22 @@ class AttentionMask:
         return self.queries.start == self.keys.start and self.queries.length == self.keys.length
 
     @property
+    def is_tail(self) -> bool:
+        """Are the queries the last of the keys?"""
+        if self._has_places:
+            return False
+        return (
+            self.queries.start >= self.keys.start
+            and self.queries.start + self.queries.length == self.keys.start + self.keys.length
+        )
+
+    @property
     def may_have_empty_rows(self) -> bool:
         """Could a query see nothing? Every rule but padding lets a token see itself, if it is
         among the keys.
         """
+        if self.has_own_keys:
+            return False
         inside = self.keys.start <= self.queries.start and (
             self.queries.start + self.queries.length <= self.keys.start + self.keys.length
         )
@@ -96,6 +124,26 @@ class AttentionMask:
         n_sequences = max(part.shape[0] for part in parts)
         each = self.n_heads // len(parts)
         return torch.cat([part.expand(n_sequences, each, -1, -1) for part in parts], 1)
+
+    @cached_property
+    def has_visible_key(self) -> Tensor | None:
+        """Which queries see a key, [B or 1, H or 1, T, 1]; None where all do."""
+        if not self.may_have_empty_rows:
+            return None
+        return self.dense_mask.any(-1, keepdim=True)
+
+    @cached_property
+    def filled_mask(self) -> Tensor:
+        """The dense mask, in which a query that sees nothing sees all."""
+        if self.has_visible_key is None:
+            return self.dense_mask
+        return self.dense_mask | ~self.has_visible_key
+
+    @cached_property
+    def added_mask(self) -> Tensor:
+        """What is added to scores in float32: 0 where the filled mask is True, else -inf."""
+        hidden = torch.full((), float("-inf"), device=self.device)
+        return torch.where(self.filled_mask, torch.zeros_like(hidden), hidden)
 
 
 def _same_prefix(queries: BatchLayout, keys: BatchLayout) -> bool:

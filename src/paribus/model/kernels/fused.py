@@ -12,6 +12,7 @@ pads with scores of 0 (torch 2.11 to 2.13, pytorch/pytorch#196678, NVIDIA/cudnn-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
 
 from paribus.masks import Causal, Full, Prefix, Reverse, Rule
 from paribus.model.kernels.attention_mask import AttentionMask
@@ -41,10 +42,10 @@ def _fusible(rule: Rule, mask: AttentionMask, is_half: bool, d_head: int) -> boo
         case Full():
             return True
         case Causal():
-            return mask.is_aligned or _is_last_query(mask)
+            return mask.is_aligned or _is_last_query(mask) or _is_causal_tail(rule, mask)
         case Reverse():
             return mask.is_aligned
-        case Prefix() if _is_last_query(mask):
+        case Prefix() if _is_last_query(mask) or _is_causal_tail(rule, mask):
             return True
         case Prefix():
             if not mask.is_aligned or mask.keys.start or isinstance(mask.keys.prefix, Tensor):
@@ -61,6 +62,15 @@ def _is_last_query(mask: AttentionMask) -> bool:
     if mask.queries.places_BT is not None or mask.keys.places_BT is not None:
         return False
     return mask.queries.length == 1 and mask.queries.start == mask.keys.start + mask.keys.length - 1
+
+
+def _is_causal_tail(rule: Rule, mask: AttentionMask) -> bool:
+    """Do the last positions see all before them? On CUDA there is a kernel for that."""
+    if mask.device.type != "cuda" or not mask.is_tail:
+        return False
+    if rule == Causal():
+        return True
+    return isinstance(mask.keys.prefix, int) and mask.queries.start >= mask.keys.prefix
 
 
 def fused(
@@ -112,6 +122,9 @@ def _attend_group(
     match rule:
         case Causal() if mask.is_aligned:
             return _attend(query, key, value, True, scale)
+        case Causal() | Prefix() if not _is_last_query(mask) and _is_causal_tail(rule, mask):
+            tail = causal_lower_right(query.shape[2], key.shape[2])
+            return F.scaled_dot_product_attention(query, key, value, attn_mask=tail, scale=scale)
         case Full() | Causal():
             return _attend_to_all(query, key, value, mask, scale)
         case Reverse():

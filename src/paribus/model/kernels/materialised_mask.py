@@ -45,18 +45,15 @@ def masked(
     bias: Tensor | None,
 ) -> Tensor:
     """SDPA with a boolean mask, or with the bias where visible."""
-    visible = attention_mask.dense_mask
-    if attention_mask.may_have_empty_rows:
-        has_visible_key = visible.any(-1, keepdim=True)
+    # backends disagree on rows without a key, so none reaches them
+    has_visible_key = attention_mask.has_visible_key
+    if bias is not None:
+        hidden = ~attention_mask.filled_mask
+        mask = bias.masked_fill(hidden, float("-inf")).to(query_BHTE.dtype)
+    elif query_BHTE.shape[2] == 1 and _adds_mask(query_BHTE):
+        mask = attention_mask.added_mask
     else:
-        has_visible_key = None
-    if has_visible_key is not None:
-        # backends disagree on rows without a key, so none reaches them
-        visible = visible | ~has_visible_key
-    if bias is None:
-        mask = visible
-    else:
-        mask = bias.masked_fill(~visible, float("-inf")).to(query_BHTE.dtype)
+        mask = attention_mask.filled_mask
     if mask.requires_grad and mask.device.type == "cpu" and not torch.compiler.is_compiling():
         out = biased_attention(query_BHTE, key_BHSE, value_BHSE, mask, scale)
     else:
@@ -67,6 +64,11 @@ def masked(
     if has_visible_key is None:
         return out
     return out.masked_fill(~has_visible_key, 0.0)
+
+
+def _adds_mask(query: Tensor) -> bool:
+    """Does SDPA make a sum of a boolean mask, which layers could share?"""
+    return query.device.type == "cpu" and query.dtype == torch.float32
 
 
 def _sdpa_backends(device: torch.device) -> AbstractContextManager[object]:
