@@ -108,6 +108,11 @@ class AnswerSteps:
         return min(n_slots, self._model.spec.max_length)
 
 
+def is_recorded(model: Transformer, like: StepTensors) -> bool:
+    """Is a step over tensors like these recorded already?"""
+    return like.shape() in _model_steps(model).recordings
+
+
 def recorded_step(model: Transformer, like: StepTensors) -> Step:
     """One step over tensors like these, as a function of tokens [B, 1] and of them."""
     steps = _model_steps(model)

@@ -10,6 +10,7 @@ from paribus.generate.answer_steps import (
     SLOTS_READ,
     StepTensors,
     can_record,
+    is_recorded,
     recorded_step,
 )
 from paribus.generate.recording import Step
@@ -36,11 +37,11 @@ class RowSteps:
         if not self._can_record or not self._rows.reserve_places():
             return None
         self._n_asked += 1
-        if self._n_asked <= MIN_TOKENS:
-            return None
         tensors = self._tensors()
         shape = tensors.shape()
         if shape not in self._steps:
+            if self._n_asked <= MIN_TOKENS and not is_recorded(self._model, tensors):
+                return None
             self._steps[shape] = recorded_step(self._model, tensors)
         logits_BV = self._steps[shape](torch.tensor(tokens)[:, None], *tensors.flat())
         self._rows.take_places()
