@@ -61,11 +61,7 @@ class RowChoices:
     min_p_B: Tensor | None
     repetition_penalty_B: Tensor | None
     largest_k: int = 0
-
-    @cached_property
-    def has_greedy_rows(self) -> bool:
-        """Does some row take the likeliest token?"""
-        return self.temperature_B is None or bool((self.temperature_B == 0).any())
+    has_greedy_rows: bool = True  # may some row take the likeliest token?
 
     @cached_property
     def divisor_B1(self) -> Tensor | None:
@@ -85,6 +81,7 @@ def row_choices(samplings: Sequence[Sampling], device: torch.device | str = "cpu
         min_p_B=_column([one.min_p for one in samplings], 0, device),
         repetition_penalty_B=_column([one.repetition_penalty for one in samplings], 1, device),
         largest_k=max((int(one.top_k) for one in samplings), default=0),
+        has_greedy_rows=any(one.temperature == 0 for one in samplings),
     )
 
 
