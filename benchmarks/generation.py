@@ -124,7 +124,8 @@ def main() -> None:
         bos_token_id=None,
         eos_token_id=None,
     )
-    peer = GPT2LMHeadModel(config).eval().to(device, dtype)
+    peer = GPT2LMHeadModel(config).eval()
+    peer.to(device=device, dtype=dtype)  # pyright: ignore[reportCallIssue]
     torch.manual_seed(0)
     greedy = Sampling(n_tokens=asked.tokens)
     drawn = Sampling(n_tokens=asked.tokens, temperature=1.0)

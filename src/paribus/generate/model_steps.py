@@ -80,6 +80,11 @@ def can_prepare(model: Transformer, longest: int) -> bool:
     return True
 
 
+def is_recorded(model: Transformer, like: StepTensors) -> bool:
+    """Is there a recorded step over tensors like these?"""
+    return like.shape() in model_steps(model).recordings
+
+
 def recorded_step(model: Transformer, like: StepTensors) -> Step:
     """One step over tensors like these, as a function of tokens [B, 1] and of them."""
     steps = model_steps(model)

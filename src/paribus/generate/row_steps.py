@@ -7,7 +7,13 @@ from torch import Tensor
 
 from paribus.generate.answer_steps import SLOTS_READ
 from paribus.generate.captured_steps import capture, weights_held
-from paribus.generate.model_steps import MIN_TOKENS, can_prepare, recorded_step, step_of
+from paribus.generate.model_steps import (
+    MIN_TOKENS,
+    can_prepare,
+    is_recorded,
+    recorded_step,
+    step_of,
+)
 from paribus.generate.recording import Step
 from paribus.generate.step_tensors import StepTensors
 from paribus.model import Transformer
@@ -38,19 +44,20 @@ class RowSteps:
         if not self._can_prepare or not self._rows.reserve_places():
             return None
         self._n_asked += 1
-        if self._n_asked <= MIN_TOKENS:
-            return None
         if self._is_captured:
             logits_BV = self._captured_logits(tokens)
         else:
             logits_BV = self._recorded_logits(tokens)
-        self._rows.take_places()
+        if logits_BV is not None:
+            self._rows.take_places()
         return logits_BV
 
-    def _recorded_logits(self, tokens: list[int]) -> Tensor:
+    def _recorded_logits(self, tokens: list[int]) -> Tensor | None:
         tensors = self._tensors()
         shape = tensors.shape()
         if shape not in self._steps:
+            if self._n_asked <= MIN_TOKENS and not is_recorded(self._model, tensors):
+                return None
             self._steps[shape] = recorded_step(self._model, tensors)
         return self._steps[shape](torch.tensor(tokens)[:, None], *tensors.flat())
 
@@ -69,7 +76,9 @@ class RowSteps:
         )
         return StepTensors.of(steady, rows.source(chosen))
 
-    def _captured_logits(self, tokens: list[int]) -> Tensor:
+    def _captured_logits(self, tokens: list[int]) -> Tensor | None:
+        if self._n_asked <= MIN_TOKENS:
+            return None
         if self._graph is None or not self._graph.is_over(self._rows):
             self._graph = RowsGraph(self._model, self._rows)
         return self._graph.logits(tokens)
