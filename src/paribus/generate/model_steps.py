@@ -7,11 +7,12 @@ products. To prepare it takes as long as some tens of tokens, so short answers d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from paribus.generate.recording import Step, record
 from paribus.generate.step_tensors import StepShape, StepTensors
@@ -31,6 +32,7 @@ MAX_FREE_GRAPHS = 4  # of one model; they hold buffers
 class ModelSteps:
     """What is prepared of a model as long as its weights stay as they are."""
 
+    modules: list[nn.Module]  # but the model itself, which has no parameter of its own
     version: tuple[int, ...]
     weights: JoinedWeights = field(default_factory=JoinedWeights)
     recordings: dict[StepShape, Step] = field(default_factory=dict)
@@ -54,10 +56,12 @@ _prepared: WeakKeyDictionary[Transformer, ModelSteps] = WeakKeyDictionary()
 
 def model_steps(model: Transformer) -> ModelSteps:
     """What is prepared of a model with the weights that it has now."""
-    version = _weights_version(model)
     known = _prepared.get(model)
-    if known is None or known.version != version:
-        known = _prepared[model] = ModelSteps(version)
+    if known is not None and known.version == _weights_version(known.modules):
+        return known
+    modules = [module for module in model.modules() if module is not model]
+    assert not model._parameters
+    known = _prepared[model] = ModelSteps(modules, _weights_version(modules))
     return known
 
 
@@ -111,9 +115,11 @@ def step_of(model: Transformer, like: StepTensors) -> Step:
     return step
 
 
-def _weights_version(model: Transformer) -> tuple[int, ...]:
+def _weights_version(modules: Sequence[nn.Module]) -> tuple[int, ...]:
     """Changes with every change of a weight: what was prepared of it is stale then."""
     numbers = []
-    for parameter in model.parameters():
-        numbers += (parameter._version, parameter.data_ptr())
+    for module in modules:
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                numbers += (parameter._version, parameter.data_ptr())
     return tuple(numbers)

@@ -9,7 +9,7 @@ from paribus.generate.answer_handle import AnswerHandle
 from paribus.generate.answer_stream import can_cache
 from paribus.generate.block_keys import BlockChain, chain_root, has_prefix_rules, source_name
 from paribus.generate.choosing import draw_uniforms
-from paribus.generate.requests import DRAWS_AHEAD, barred_tokens, token_bar, tokens_read
+from paribus.generate.requests import DRAWS_AHEAD, token_bar, tokens_read
 from paribus.generate.token_request import SaidToken
 from paribus.model import Transformer
 
@@ -40,7 +40,7 @@ class RunningAnswer:
 
     def _prepare_choice(self, model: Transformer) -> None:
         n_vocab, device = model.spec.n_vocab, model.embedding.weight.device
-        self.bar_V = token_bar(barred_tokens(self.layout, n_vocab)).to(device)
+        self.bar_V = token_bar(self.layout, n_vocab, device)
         self._draws = np.empty(0)
         self.seen_V: torch.Tensor | None = None
         if self.sampling.repetition_penalty != 1:
