@@ -2,7 +2,7 @@
 
 A small model on a CPU spends most of a step between its products, in Python. A recorded step has
 only the products. Recording takes as long as some tens of tokens, so short answers do without.
-Answers of as many rows share a recording, however long they are.
+Answers share recordings, however long and however many they are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from paribus.batch import map_tensors
 from paribus.generate.recording import Step, record
+from paribus.generate.weights_version import weights_version
 from paribus.masks import frees_keys
 from paribus.model import Transformer
 from paribus.model.experts import RoutedExperts
@@ -35,7 +36,7 @@ _Shape = tuple[object, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class _ModelSteps:
+class ModelSteps:
     """What is prepared of a model as long as its weights stay as they are."""
 
     version: tuple[int, ...]
@@ -43,19 +44,26 @@ class _ModelSteps:
     recordings: dict[_Shape, Step] = field(default_factory=dict)
 
 
-_prepared: WeakKeyDictionary[Transformer, _ModelSteps] = WeakKeyDictionary()
+_prepared: WeakKeyDictionary[Transformer, ModelSteps] = WeakKeyDictionary()
 
 
 def joined_weights(model: Transformer) -> JoinedWeights:
     """The weights of a model as they are multiplied, for all that answers until they change."""
-    return _model_steps(model).weights
+    if model.embedding.weight.device.type != "cpu":
+        return JoinedWeights()
+    return model_steps(model).weights
 
 
-def _model_steps(model: Transformer) -> _ModelSteps:
-    version = _weights_version(model)
+def model_steps(model: Transformer, weights: JoinedWeights | None = None) -> ModelSteps:
+    """What is prepared of a model. Who has its `joined_weights`, and knows that they did not change
+    since then, gives them: others look at all of them.
+    """
     known = _prepared.get(model)
+    if known is not None and known.weights is weights:
+        return known
+    version = weights_version(model)
     if known is None or known.version != version:
-        known = _prepared[model] = _ModelSteps(version)
+        known = _prepared[model] = ModelSteps(version)
     return known
 
 
@@ -81,7 +89,7 @@ class AnswerSteps:
         steady = SteadyPass.of(cache.stack, self._n_slots(MIN_SLOTS), model.spec.max_length)
         self._tensors = StepTensors.of(steady, cache.source)
         self._read_slots()
-        self._step = recorded_step(model, self._read)
+        self._step = recorded_step(model, self._read, cache.weights)
 
     def logits(self, token_B: Tensor) -> Tensor:
         """The logits of what follows a token that is read behind each text: [B, V]."""
@@ -108,14 +116,16 @@ class AnswerSteps:
         return min(n_slots, self._model.spec.max_length)
 
 
-def is_recorded(model: Transformer, like: StepTensors) -> bool:
+def is_recorded(model: Transformer, like: StepTensors, weights: JoinedWeights) -> bool:
     """Is a step over tensors like these recorded already?"""
-    return like.shape() in _model_steps(model).recordings
+    return like.shape() in model_steps(model, weights).recordings
 
 
-def recorded_step(model: Transformer, like: StepTensors) -> Step:
-    """One step over tensors like these, as a function of tokens [B, 1] and of them."""
-    steps = _model_steps(model)
+def recorded_step(model: Transformer, like: StepTensors, weights: JoinedWeights) -> Step:
+    """One step over tensors like these, as a function of tokens [B, 1] and of them. `weights` are
+    those that were read with so far.
+    """
+    steps = model_steps(model, weights)
     shape, recordings = like.shape(), steps.recordings
     if shape not in recordings:
         while len(recordings) >= MAX_RECORDINGS:
@@ -214,11 +224,3 @@ def _step_of(model: Transformer, like: StepTensors, weights: JoinedWeights) -> S
         return model.logits(states_B1D[:, 0], weights)
 
     return step
-
-
-def _weights_version(model: Transformer) -> tuple[int, ...]:
-    """Changes with every change of a weight: what was prepared of it is stale then."""
-    numbers = []
-    for parameter in model.parameters():
-        numbers += (parameter._version, parameter.data_ptr())
-    return tuple(numbers)

@@ -40,12 +40,15 @@ class RowSteps:
         tensors = self._tensors()
         shape = tensors.shape()
         if shape not in self._steps:
-            if self._n_asked <= MIN_TOKENS and not is_recorded(self._model, tensors):
+            if self._n_asked <= MIN_TOKENS and not self._is_recorded(tensors):
                 return None
-            self._steps[shape] = recorded_step(self._model, tensors)
+            self._steps[shape] = recorded_step(self._model, tensors, self._rows.weights)
         logits_BV = self._steps[shape](torch.tensor(tokens)[:, None], *tensors.flat())
         self._rows.take_places()
         return logits_BV
+
+    def _is_recorded(self, tensors: StepTensors) -> bool:
+        return is_recorded(self._model, tensors, self._rows.weights)
 
     def _tensors(self) -> StepTensors:
         """What the rows hold, in as many slots as their texts need, up to a multiple."""
