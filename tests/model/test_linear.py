@@ -34,4 +34,15 @@ def test_weights_that_are_joined_once_give_the_same_products(bias: bool) -> None
         expected = torch.cat([one(rows), two(rows)], -1)
         torch.testing.assert_close(weights.product(rows, (one, two)), expected)
         torch.testing.assert_close(weights.product(rows[:, :1], (one, two)), expected[:, :1])
+        torch.testing.assert_close(weights.product(rows[:1, :1], (one, two)), expected[:1, :1])
         torch.testing.assert_close(weights.product(rows, (two,)), expected[..., 3:])
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_rows_times_a_table(n_rows: int) -> None:
+    rows, table_VD, bias = torch.randn(n_rows, 5), torch.randn(11, 5), torch.randn(11)
+    weights = JoinedWeights()
+    torch.testing.assert_close(weights.table_product(rows, table_VD, None), rows @ table_VD.T)
+    torch.testing.assert_close(
+        weights.table_product(rows, table_VD, bias), rows @ table_VD.T + bias
+    )

@@ -1,6 +1,6 @@
 """The next token of texts, again and again, by a step that is recorded once and replayed: on a CPU.
 
-Answers of as many rows share a recording, however long they are.
+Answers share recordings, however long and however many they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AnswerSteps:
         steady = SteadyPass.of(cache.stack, self._n_slots(MIN_SLOTS), model.spec.max_length)
         self._tensors = StepTensors.of(steady, cache.source)
         self._read_slots()
-        self._step = recorded_step(model, self._read)
+        self._step = recorded_step(model, self._read, cache.weights)
 
     def logits(self, token_B: Tensor) -> Tensor:
         """The logits of what follows a token that is read behind each text: [B, V]."""

@@ -20,7 +20,8 @@ from paribus.generate.captured_steps import (
     weights_held,
 )
 from paribus.generate.choosing import choose_tokens, draw_uniforms
-from paribus.generate.model_steps import step_of
+from paribus.generate.model_steps import model_steps, step_of
+from paribus.generate.recording import Step
 from paribus.generate.requests import TokenChooser
 from paribus.generate.said_rows import SaidRows
 from paribus.generate.step_tensors import StepShape, StepTensors
@@ -41,12 +42,15 @@ def say_rest(
     while n_places < rows.n_places:
         n_places *= 2
     shape = ("answers", n_places, seen_BV is None, *_settings(rows, chooser), *sized_shape(tensors))
+    steps = model_steps(model, cache.weights)
+    step = step_of(model, tensors, steps.weights)
     answers, release = take_graph(
         rows,
-        model,
+        steps,
         shape,
-        lambda: CapturedAnswers(model, tensors, rows, chooser, seen_BV, n_places),
+        lambda: CapturedAnswers(step, tensors, rows, chooser, seen_BV, n_places),
     )
+    answers.held = weights_held(model, steps.weights)
     answers.run(tensors, rows, chooser, seen_BV)
     release()
 
@@ -64,7 +68,7 @@ class CapturedAnswers:
 
     def __init__(
         self,
-        model: Transformer,
+        step: Step,
         tensors: StepTensors,
         rows: SaidRows,
         chooser: TokenChooser,
@@ -73,7 +77,8 @@ class CapturedAnswers:
     ):
         """Rows of the same settings, with at most `n_places` tokens, may use it."""
         n_rows, device = tensors.n_texts, rows.lengths_B.device
-        self._tensors, self._held = copy_tensors(tensors.flat()), weights_held(model)
+        self._tensors = copy_tensors(tensors.flat())
+        self.held: object = None  # weights that the graph knows by their addresses alone
         self._bar_V, self._choices = chooser.bar_V.clone(), chooser.choices
         self._ends, self._pad = rows.ends, rows.pad
         self._token_B1 = torch.zeros(n_rows, 1, dtype=torch.int64, device=device)
@@ -85,7 +90,6 @@ class CapturedAnswers:
         self._is_finished_B = torch.zeros(n_rows, dtype=torch.bool, device=device)
         self._seen_BV = None if seen_BV is None else seen_BV.clone()
         self._tensors[0].zero_()  # what is written now is overwritten when rows come
-        step = step_of(model, tensors)
         self._graph = capture(lambda: self._say(step(self._token_B1, *self._tensors)))
 
     def run(

@@ -14,10 +14,10 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from paribus.generate.model_steps import model_steps, step_of
-from paribus.generate.recording import Step
+from paribus.generate.model_steps import ModelSteps, model_steps, step_of
 from paribus.generate.step_tensors import StepShape, StepTensors
 from paribus.model import Transformer
+from paribus.model.linear import JoinedWeights
 from paribus.model.reading import Cache
 from paribus.model.steady_pass import SteadyPass
 
@@ -31,7 +31,7 @@ class CapturedSteps:
     """Texts that grow by one token at a time. What is said of a text that was full is nonsense."""
 
     def __init__(self, model: Transformer, cache: Cache):
-        self._model, self._length = model, max(cache.lengths)
+        self._model, self._weights, self._length = model, cache.weights, max(cache.lengths)
         self._release: Callable[[], object] | None = None
         self._n_slots = n_steady_slots(self._length + 1, model)
         self._tensors = steady_tensors(model, cache, self._n_slots)
@@ -52,11 +52,12 @@ class CapturedSteps:
     def _captured_step(self) -> CapturedStep:
         """A captured step over the tensors of these texts, which are its own from now on."""
         tensors, release = self._tensors, self._release
+        steps = model_steps(self._model, self._weights)
         step, self._release = take_graph(
             self,
-            self._model,
+            steps,
             ("step", *sized_shape(tensors)),
-            lambda: CapturedStep(step_of(self._model, tensors), tensors.flat(), self._model),
+            lambda: CapturedStep(self._model, tensors, steps.weights),
         )
         self._tensors = tensors.unflatten(step.load(tensors.flat()))
         if release is not None:
@@ -67,12 +68,11 @@ class CapturedSteps:
 class CapturedStep:
     """A step that one answer at a time may use: `load` its tensors, then call it for each token."""
 
-    def __init__(self, step: Step, tensors: Sequence[Tensor], model: Transformer):
-        """`step` takes tokens [B, 1], then tensors like these, of which the first holds the places
-        of the tokens.
-        """
-        self._tensors, self._token_B1 = copy_tensors(tensors), torch.zeros_like(tensors[0])
-        self._held = weights_held(model)
+    def __init__(self, model: Transformer, like: StepTensors, weights: JoinedWeights):
+        """One for tensors like these."""
+        self._tensors = copy_tensors(like.flat())
+        self._token_B1 = torch.zeros_like(like.steady.place_B1)
+        self._held, step = weights_held(model, weights), step_of(model, like, weights)
         self._logits_BV = torch.empty(0)
 
         def run() -> None:
@@ -109,10 +109,9 @@ def capture(run: Callable[[], None]) -> torch.cuda.CUDAGraph:
 
 
 def take_graph(
-    owner: object, model: Transformer, shape: StepShape, make: Callable[[], Graph]
+    owner: object, steps: ModelSteps, shape: StepShape, make: Callable[[], Graph]
 ) -> tuple[Graph, Callable[[], object]]:
     """A graph that nobody else uses, and how to release it; the end of its owner does so, too."""
-    steps = model_steps(model)
     graph = steps.take_graph(shape)
     if graph is None:
         graph = make()
@@ -138,9 +137,9 @@ def sized_shape(tensors: StepTensors) -> StepShape:
     return (*tensors.shape(), *(tuple(one.shape) for one in tensors.flat()))
 
 
-def weights_held(model: Transformer) -> object:
+def weights_held(model: Transformer, weights: JoinedWeights) -> object:
     """What a graph reads beside its buffers, and knows by its address alone."""
-    return (model_steps(model).weights, list(model.parameters()))
+    return (weights, list(model.parameters()))
 
 
 def copy_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:

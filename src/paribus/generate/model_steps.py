@@ -7,15 +7,15 @@ products. To prepare it takes as long as some tens of tokens, so short answers d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from paribus.generate.recording import Step, record
 from paribus.generate.step_tensors import StepShape, StepTensors
+from paribus.generate.weights_version import weights_version
 from paribus.masks import frees_keys
 from paribus.model import Transformer
 from paribus.model.experts import RoutedExperts
@@ -32,7 +32,6 @@ MAX_FREE_GRAPHS = 4  # of one model; they hold buffers
 class ModelSteps:
     """What is prepared of a model as long as its weights stay as they are."""
 
-    modules: list[nn.Module]  # but the model itself, which has no parameter of its own
     version: tuple[int, ...]
     weights: JoinedWeights = field(default_factory=JoinedWeights)
     recordings: dict[StepShape, Step] = field(default_factory=dict)
@@ -54,14 +53,18 @@ class ModelSteps:
 _prepared: WeakKeyDictionary[Transformer, ModelSteps] = WeakKeyDictionary()
 
 
-def model_steps(model: Transformer) -> ModelSteps:
-    """What is prepared of a model with the weights that it has now."""
+def model_steps(model: Transformer, weights: JoinedWeights | None = None) -> ModelSteps:
+    """What is prepared of a model. Who has its `joined_weights`, and knows that they did not change
+    since then, gives them: others look at all of them.
+    """
     known = _prepared.get(model)
-    if known is not None and known.version == _weights_version(known.modules):
+    if known is not None and known.weights is weights:
         return known
-    modules = [module for module in model.modules() if module is not model]
-    assert not model._parameters
-    known = _prepared[model] = ModelSteps(modules, _weights_version(modules))
+    version = weights_version(model)
+    if known is None or known.version != version:
+        known = _prepared[model] = ModelSteps(version)
+    elif model.embedding.weight.device.type == "cuda":
+        known.weights.refresh()  # graphs read them where they lie
     return known
 
 
@@ -84,26 +87,28 @@ def can_prepare(model: Transformer, longest: int) -> bool:
     return True
 
 
-def is_recorded(model: Transformer, like: StepTensors) -> bool:
-    """Is there a recorded step over tensors like these?"""
-    return like.shape() in model_steps(model).recordings
+def is_recorded(model: Transformer, like: StepTensors, weights: JoinedWeights) -> bool:
+    """Is a step over tensors like these recorded already?"""
+    return like.shape() in model_steps(model, weights).recordings
 
 
-def recorded_step(model: Transformer, like: StepTensors) -> Step:
-    """One step over tensors like these, as a function of tokens [B, 1] and of them."""
-    steps = model_steps(model)
+def recorded_step(model: Transformer, like: StepTensors, weights: JoinedWeights) -> Step:
+    """One step over tensors like these, as a function of tokens [B, 1] and of them. `weights` are
+    those that were read with so far.
+    """
+    steps = model_steps(model, weights)
     shape, recordings = like.shape(), steps.recordings
     if shape not in recordings:
         while len(recordings) >= MAX_RECORDINGS:
             recordings.pop(next(iter(recordings)))
-        step = step_of(model, like)
+        step = step_of(model, like, steps.weights)
         recordings[shape] = record(step, model, like.flat(), like.larger().flat())
     return recordings[shape]
 
 
-def step_of(model: Transformer, like: StepTensors) -> Step:
+def step_of(model: Transformer, like: StepTensors, weights: JoinedWeights) -> Step:
     """One step as a function of tensors alone."""
-    weights, is_fused = joined_weights(model), can_fuse_step(model, like.n_texts)
+    is_fused = can_fuse_step(model, like.n_texts)
 
     def step(token_B1: Tensor, *flat: Tensor) -> Tensor:
         tensors = like.unflatten(flat)
@@ -113,13 +118,3 @@ def step_of(model: Transformer, like: StepTensors) -> Step:
         return model.logits(states_B1D[:, 0], weights)
 
     return step
-
-
-def _weights_version(modules: Sequence[nn.Module]) -> tuple[int, ...]:
-    """Changes with every change of a weight: what was prepared of it is stale then."""
-    numbers = []
-    for module in modules:
-        for parameter in module._parameters.values():
-            if parameter is not None:
-                numbers += (parameter._version, parameter.data_ptr())
-    return tuple(numbers)

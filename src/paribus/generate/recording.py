@@ -28,12 +28,40 @@ def record(
         warnings.simplefilter("ignore", TracerWarning)  # of what Python decides by a shape
         warnings.simplefilter("ignore", DeprecationWarning)
         example = (torch.zeros_like(tensors[0]), *_copies(tensors))
-        recorded = torch.jit.trace(step, example, check_trace=False)
-    assert isinstance(recorded, torch.jit.ScriptFunction)
+        traced = torch.jit.trace(step, example, check_trace=False)
+    assert isinstance(traced, torch.jit.ScriptFunction)
+    recorded = Recording(traced.graph)
     # What Python decides by a value is recorded as it was for one token at one place.
     found = recorded(other_B1, *_one_place_earlier(others))
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3, equal_nan=True)
     return recorded
+
+
+class Recording:
+    """A program with the weights that it is given at each call. Torch frees no program, and so none
+    may hold a weight.
+    """
+
+    def __init__(self, graph: torch.Graph):
+        self._weights: list[Tensor] = []
+        for node in list(graph.nodes()):
+            weight = constant_tensor(node)
+            if weight is not None:
+                self._weights.append(weight.detach())
+                node.output().replaceAllUsesWith(graph.addInput())
+                node.destroy()
+        self.program = torch._C._create_function_from_graph("step", graph)
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        return self.program(*tensors, *self._weights)
+
+
+def constant_tensor(node: torch.Node) -> Tensor | None:
+    """The tensor that a node of a program holds, if it does."""
+    if node.kind() != "prim::Constant":
+        return None
+    value = node.output().toIValue()
+    return value if isinstance(value, Tensor) else None
 
 
 def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -56,9 +56,10 @@ class RowSteps:
         tensors = self._tensors()
         shape = tensors.shape()
         if shape not in self._steps:
-            if self._n_asked <= MIN_TOKENS and not is_recorded(self._model, tensors):
+            weights = self._rows.weights
+            if self._n_asked <= MIN_TOKENS and not is_recorded(self._model, tensors, weights):
                 return None
-            self._steps[shape] = recorded_step(self._model, tensors)
+            self._steps[shape] = recorded_step(self._model, tensors, weights)
         return self._steps[shape](torch.tensor(tokens)[:, None], *tensors.flat())
 
     def _tensors(self) -> StepTensors:
@@ -93,12 +94,12 @@ class RowsGraph:
 
     def __init__(self, model: Transformer, rows: TextRows):
         self._rows, self._layers = rows, rows.all_slots()
-        self._held, n_rows = weights_held(model), rows.n_row_capacity
+        self._held, n_rows = weights_held(model, rows.weights), rows.n_row_capacity
         self._numbers_R3 = torch.zeros(n_rows, 3, dtype=torch.int64, device=rows.device)
         token_R1, place_R1, prefix_R1 = self._numbers_R3.clone().split(1, 1)
         prefix = prefix_R1[:, 0] if rows.has_prefix else 0
         tensors = StepTensors(SteadyPass(place_R1, self._layers, prefix, model.spec.max_length))
-        step, self._logits_RV = step_of(model, tensors), torch.empty(0)
+        step, self._logits_RV = step_of(model, tensors, rows.weights), torch.empty(0)
 
         def run() -> None:
             for target, numbers in zip(

@@ -22,7 +22,7 @@ class JoinedWeights:
     """
 
     def __init__(self) -> None:
-        self._products: dict[tuple[object, ...], tuple[Tensor, Tensor | None]] = {}
+        self._products: dict[tuple[Any, ...], tuple[Tensor, Tensor | None]] = {}
         self._tables: dict[Tensor, Tensor] = {}
 
     def product(self, rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
@@ -38,6 +38,18 @@ class JoinedWeights:
             weight_OI, bias = _joined(layers)
             self._products[key] = (_turned(weight_OI) if is_turned else weight_OI, bias)
         return self._products[key]
+
+    def refresh(self) -> None:
+        """Weights that were changed in place are joined anew, where they lie. None is turned."""
+        assert not self._tables
+        for (is_turned, *layers), (weight_OI, bias_O) in self._products.items():
+            assert not is_turned
+            if len(layers) == 1:
+                continue
+            new_weight_OI, new_bias_O = _joined(layers)
+            weight_OI.copy_(new_weight_OI)
+            if bias_O is not None and new_bias_O is not None:
+                bias_O.copy_(new_bias_O)
 
     def table_product(self, rows: Tensor, table_VD: Tensor, bias: Tensor | None) -> Tensor:
         """Rows times every row of a table."""
