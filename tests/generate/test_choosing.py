@@ -15,6 +15,7 @@ from paribus.generate.choosing import (
     N_LIKELIEST,
     RowStream,
     choose_tokens,
+    draw_by_blocks,
     draw_tokens,
     draw_uniforms,
     filter_scores,
@@ -216,3 +217,17 @@ def test_log_probabilities_are_the_models_own() -> None:
         assert found.likeliest_BK[row].tolist() == order
         wanted = [values[number] - total for number in order]
         assert found.logprobs_BK[row].tolist() == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("share_left", [1.0, 0.001])
+def test_a_draw_by_blocks_takes_the_token_that_one_sum_takes(share_left: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    scores_BV = 4 * torch.randn(64, 5003, dtype=torch.float64, generator=generator)
+    is_out_BV = torch.rand(scores_BV.shape, generator=generator) >= share_left
+    is_out_BV[:, -1] = False
+    scores_BV = scores_BV.masked_fill(is_out_BV, float("-inf"))
+    scores_BV = scores_BV - scores_BV.amax(-1, keepdim=True)
+    uniforms_B = torch.rand(64, dtype=torch.float64, generator=generator)
+    uniforms_B[0], uniforms_B[1] = 0.0, 1 - 2.0**-53
+    token_B = draw_by_blocks(scores_BV.exp(), uniforms_B)
+    assert token_B.tolist() == draw_tokens(scores_BV, uniforms_B).tolist()

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,6 +22,7 @@ from paribus.philox import first_uniforms
 from paribus.runtime import derive_seed, derive_seed_per_name
 
 N_LIKELIEST = 1024  # tokens that top-p looks at first, where sorting is slow
+DRAW_BLOCK = 256  # tokens
 _LEAST_DRAW = sys.float_info.min  # so that a draw of 0 takes no token of probability 0
 
 
@@ -200,9 +202,30 @@ def draw_tokens(scores_BV: Tensor, uniforms_B: Tensor) -> Tensor:
     """One token a row, by its own draw, with the probabilities that scores have, of which the
     largest is 0.
     """
-    cumulative_BV = scores_BV.exp().cumsum(-1)
+    weights_BV = scores_BV.exp()
+    if scores_BV.device.type == "cuda" and scores_BV.shape[1] > DRAW_BLOCK**2 // 8:
+        return draw_by_blocks(weights_BV, uniforms_B)
+    cumulative_BV = weights_BV.cumsum(-1)
     draws_B1 = uniforms_B[:, None] * cumulative_BV[:, -1:]
     return torch.searchsorted(cumulative_BV, draws_B1.clamp(min=_LEAST_DRAW))[:, 0]
+
+
+def draw_by_blocks(weights_BV: Tensor, uniforms_B: Tensor) -> Tensor:
+    """One token a row, by its own draw, in proportion to weights: first a block of tokens, then one
+    in it. A device adds up a long row slowly, and many short ones fast.
+    """
+    blocks_BKW = F.pad(weights_BV, (0, -weights_BV.shape[1] % DRAW_BLOCK)).unflatten(
+        1, (-1, DRAW_BLOCK)
+    )
+    ends_BK = blocks_BKW.sum(-1).cumsum(-1)
+    draws_B1 = (uniforms_B[:, None] * ends_BK[:, -1:]).clamp(min=_LEAST_DRAW)
+    block_B1 = torch.searchsorted(ends_BK, draws_B1)
+    before_B1 = F.pad(ends_BK, (1, 0)).gather(1, block_B1)
+    index_B1W = block_B1[:, :, None].expand(-1, -1, DRAW_BLOCK)
+    cumulative_BW = blocks_BKW.gather(1, index_B1W)[:, 0].cumsum(-1)
+    # Sums of a block in another order may differ in their last digit.
+    rest_B1 = (draws_B1 - before_B1).minimum(cumulative_BW[:, -1:])
+    return (block_B1 * DRAW_BLOCK + torch.searchsorted(cumulative_BW, rest_B1))[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
