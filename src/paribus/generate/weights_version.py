@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -26,6 +27,5 @@ def weights_version(model: nn.Module) -> tuple[int, ...]:
 def _bit_sum(weight: Tensor) -> int:
     """The sum of a weight's bits, taken as whole numbers."""
     octets = weight.contiguous().flatten().view(torch.uint8)
-    n_whole = len(octets) // 8 * 8
-    whole = octets[:n_whole].view(torch.int64)
-    return int(whole.sum()) + int(octets[n_whole:].sum())
+    octets = F.pad(octets, (0, -len(octets) % 8))
+    return int(octets.view(torch.int64).sum())
