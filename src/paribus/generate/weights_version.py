@@ -27,5 +27,6 @@ def weights_version(model: nn.Module) -> tuple[int, ...]:
 def _bit_sum(weight: Tensor) -> int:
     """The sum of a weight's bits, taken as whole numbers."""
     octets = weight.contiguous().flatten().view(torch.uint8)
-    octets = F.pad(octets, (0, -len(octets) % 8))
+    if len(octets) % 8:
+        octets = F.pad(octets, (0, -len(octets) % 8))
     return int(octets.view(torch.int64).sum())
