@@ -27,6 +27,7 @@ class TinyFamily(NamedTuple):
     template: str  # what the tokenizer puts around a text
     names: dict[str, str]  # of the special tokens, for the tokenizer's config
     ids: dict[str, int]  # of the special tokens, for the model's config
+    has_experts: bool = False
 
 
 _DECODER = {"n_embd": 20, "n_layer": 2, "n_head": 2, "n_positions": 90}
@@ -64,6 +65,31 @@ _BERT = {
     "intermediate_size": 23,
     "max_position_embeddings": 90,
 }
+_MIXTRAL = {**_LLAMA, "num_local_experts": 5, "num_experts_per_tok": 2}
+_DEEPSEEK = {
+    "hidden_size": 20,
+    "intermediate_size": 23,
+    "moe_intermediate_size": 11,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 1,
+    "n_group": 3,
+    "topk_group": 2,
+    "routed_scaling_factor": 1.7,
+    "kv_lora_rank": 5,
+    "q_lora_rank": 7,
+    "qk_nope_head_dim": 3,
+    "qk_rope_head_dim": 6,
+    "v_head_dim": 4,
+    "max_position_embeddings": 90,
+}
+_LLAMA_TOKENS = ["<unk>", "<s>", "</s>"]
+_LLAMA_NAMES = {"eos_token": "</s>", "bos_token": "<s>"}
+_LLAMA_IDS = {"bos_token_id": 1, "eos_token_id": 2}
 # T5 numbers its sentinels backwards: the first hidden span has the largest id.
 _SENTINELS = [f"<extra_id_{number}>" for number in reversed(range(N_SENTINELS))]
 FAMILIES = {
@@ -80,10 +106,30 @@ FAMILIES = {
         config="LlamaConfig",
         auto="AutoModelForCausalLM",
         sizes=_LLAMA,
-        special_tokens=["<unk>", "<s>", "</s>"],
+        special_tokens=_LLAMA_TOKENS,
         template="<s> $A",
-        names={"eos_token": "</s>", "bos_token": "<s>"},
-        ids={"bos_token_id": 1, "eos_token_id": 2},
+        names=_LLAMA_NAMES,
+        ids=_LLAMA_IDS,
+    ),
+    "mixtral": TinyFamily(
+        config="MixtralConfig",
+        auto="AutoModelForCausalLM",
+        sizes=_MIXTRAL,
+        special_tokens=_LLAMA_TOKENS,
+        template="<s> $A",
+        names=_LLAMA_NAMES,
+        ids=_LLAMA_IDS,
+        has_experts=True,
+    ),
+    "deepseek-v3": TinyFamily(
+        config="DeepseekV3Config",
+        auto="AutoModelForCausalLM",
+        sizes=_DEEPSEEK,
+        special_tokens=_LLAMA_TOKENS,
+        template="<s> $A",
+        names=_LLAMA_NAMES,
+        ids=_LLAMA_IDS,
+        has_experts=True,
     ),
     "t5": TinyFamily(
         config="T5Config",
@@ -132,8 +178,10 @@ FAMILIES = {
 }
 
 
-def write_family(name: str, folder: Path) -> Any:
-    """A folder as transformers saves it, and its model in float64."""
+def write_family(name: str, folder: Path, is_talkative: bool = False) -> Any:
+    """A folder as transformers saves it, and its model in float64; a talkative one does not say
+    the same token again and again.
+    """
     family = FAMILIES[name]
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=_library(name, family), **family.names
@@ -141,15 +189,41 @@ def write_family(name: str, folder: Path) -> Any:
     config = getattr(transformers, family.config)(
         vocab_size=len(tokenizer), **family.ids, **family.sizes
     )
+    if family.has_experts:
+        config._experts_implementation = "eager"  # others cannot do float64
     model = getattr(transformers, family.auto).from_config(config).eval()
-    with torch.no_grad():
-        for parameter_name, parameter in model.named_parameters():
-            drawn = torch.randn(parameter.shape, generator=torch_generator(1, parameter_name))
-            is_norm = "norm" in parameter_name.lower() or ".ln_" in parameter_name
-            parameter.copy_(1 + 0.2 * drawn if is_norm else 0.4 * drawn)
+    _redraw(model, is_talkative)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return model.double()
+
+
+@torch.no_grad()
+def _redraw(model: Any, is_talkative: bool) -> None:
+    """Every parameter anew. In a talkative model, what every token adds to all logits is small:
+    its own embedding where it is tied, a norm's bias, and what a source says.
+    """
+    for name, parameter in model.named_parameters():
+        drawn = torch.randn(parameter.shape, generator=torch_generator(1, name))
+        is_norm = "norm" in name.lower() or ".ln_" in name
+        if is_talkative and is_norm and name.endswith("bias"):
+            parameter.copy_(0.2 * drawn)
+        elif is_norm:
+            parameter.copy_(1 + 0.2 * drawn)
+        else:
+            parameter.copy_((_talkative_scale(name) if is_talkative else 0.4) * drawn)
+
+
+def _talkative_scale(name: str) -> float:
+    scales = {
+        ("embed", "shared", "wte", "wpe", "bias"): 0.1,
+        ("encoder_attn.out_proj", "EncDecAttention.o"): 0.05,
+        ("self_attn.out_proj", "SelfAttention.o"): 0.2,
+    }
+    for parts, scale in scales.items():
+        if any(part in name for part in parts):
+            return scale
+    return 0.8
 
 
 def _library(name: str, family: TinyFamily) -> Library:
