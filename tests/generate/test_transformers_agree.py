@@ -66,7 +66,8 @@ def their_answers(
     is_apart = layout.framing == "apart"
     rows, real = [], []
     for context in contexts:
-        filler = [pad] * (longest - len(context))
+        # a token that is there anyway: transformers' penalty counts padding as said
+        filler = [context[0]] * (longest - len(context))
         row, mask = [*filler, *context], [0] * len(filler) + [1] * len(context)
         if is_apart:
             row, mask = [*context, *filler], mask[::-1]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
+from kin_models import DEEPSEEK_SIZES, MIXTRAL_SIZES
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -65,31 +66,24 @@ _BERT = {
     "intermediate_size": 23,
     "max_position_embeddings": 90,
 }
-_MIXTRAL = {**_LLAMA, "num_local_experts": 5, "num_experts_per_tok": 2}
-_DEEPSEEK = {
-    "hidden_size": 20,
-    "intermediate_size": 23,
-    "moe_intermediate_size": 11,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "first_k_dense_replace": 1,
-    "n_routed_experts": 6,
-    "num_experts_per_tok": 2,
-    "n_shared_experts": 1,
-    "n_group": 3,
-    "topk_group": 2,
-    "routed_scaling_factor": 1.7,
-    "kv_lora_rank": 5,
-    "q_lora_rank": 7,
-    "qk_nope_head_dim": 3,
-    "qk_rope_head_dim": 6,
-    "v_head_dim": 4,
-    "max_position_embeddings": 90,
-}
-_LLAMA_TOKENS = ["<unk>", "<s>", "</s>"]
-_LLAMA_NAMES = {"eos_token": "</s>", "bos_token": "<s>"}
-_LLAMA_IDS = {"bos_token_id": 1, "eos_token_id": 2}
+_MIXTRAL = {**MIXTRAL_SIZES, "max_position_embeddings": 90}
+_DEEPSEEK = {**DEEPSEEK_SIZES, "max_position_embeddings": 90}
+
+
+def _llama_like(config: str, sizes: dict[str, Any], has_experts: bool = False) -> TinyFamily:
+    """A decoder whose tokenizer begins every text."""
+    return TinyFamily(
+        config=config,
+        auto="AutoModelForCausalLM",
+        sizes=sizes,
+        special_tokens=["<unk>", "<s>", "</s>"],
+        template="<s> $A",
+        names={"eos_token": "</s>", "bos_token": "<s>"},
+        ids={"bos_token_id": 1, "eos_token_id": 2},
+        has_experts=has_experts,
+    )
+
+
 # T5 numbers its sentinels backwards: the first hidden span has the largest id.
 _SENTINELS = [f"<extra_id_{number}>" for number in reversed(range(N_SENTINELS))]
 FAMILIES = {
@@ -102,35 +96,9 @@ FAMILIES = {
         names={"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>"},
         ids={"bos_token_id": 0, "eos_token_id": 0},
     ),
-    "llama": TinyFamily(
-        config="LlamaConfig",
-        auto="AutoModelForCausalLM",
-        sizes=_LLAMA,
-        special_tokens=_LLAMA_TOKENS,
-        template="<s> $A",
-        names=_LLAMA_NAMES,
-        ids=_LLAMA_IDS,
-    ),
-    "mixtral": TinyFamily(
-        config="MixtralConfig",
-        auto="AutoModelForCausalLM",
-        sizes=_MIXTRAL,
-        special_tokens=_LLAMA_TOKENS,
-        template="<s> $A",
-        names=_LLAMA_NAMES,
-        ids=_LLAMA_IDS,
-        has_experts=True,
-    ),
-    "deepseek-v3": TinyFamily(
-        config="DeepseekV3Config",
-        auto="AutoModelForCausalLM",
-        sizes=_DEEPSEEK,
-        special_tokens=_LLAMA_TOKENS,
-        template="<s> $A",
-        names=_LLAMA_NAMES,
-        ids=_LLAMA_IDS,
-        has_experts=True,
-    ),
+    "llama": _llama_like("LlamaConfig", _LLAMA),
+    "mixtral": _llama_like("MixtralConfig", _MIXTRAL, has_experts=True),
+    "deepseek-v3": _llama_like("DeepseekV3Config", _DEEPSEEK, has_experts=True),
     "t5": TinyFamily(
         config="T5Config",
         auto="AutoModelForSeq2SeqLM",

@@ -14,15 +14,11 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.masks import (
     DOCUMENT_RULES,
     PREFIX_RULES,
-    And,
     DocumentsSoFar,
-    Or,
-    Rule,
-    SameDocument,
     SequenceLayout,
     appendable,
-    head_rules,
     leaves,
+    stays_in_document,
 )
 from paribus.spec.architecture import Architecture
 from paribus.spec.base import MAX_SIZE
@@ -111,21 +107,7 @@ def encodes_turns(spec: ResolvedArchitecture) -> bool:
     crosses = [block.cross for block in spec.stack.layers if block.cross is not None]
     is_one_text = not any(leaves(rule) & DOCUMENT_RULES for rule in spec.stack.masks)
     sees_turns = all(rule == DocumentsSoFar() for rule in crosses)
-    return is_one_text and sees_turns and all(map(_is_within_documents, spec.encoder.masks))
-
-
-def _is_within_documents(rule: Rule) -> bool:
-    """Does a rule show nothing of another document?"""
-    match rule:
-        case SameDocument():
-            return True
-        case And(left, right):
-            return _is_within_documents(left) or _is_within_documents(right)
-        case Or(left, right):
-            return _is_within_documents(left) and _is_within_documents(right)
-        case _:
-            parts = head_rules(rule)
-            return len(parts) > 1 and all(map(_is_within_documents, parts))
+    return is_one_text and sees_turns and all(map(stays_in_document, spec.encoder.masks))
 
 
 def encode_each_turn(architecture: Architecture) -> Architecture:
