@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers
 
 from paribus.batch import Batch
-from paribus.corpus import Tokenizer
+from paribus.corpus import Tokenizer, Turn
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answer_totals, likelihoods
 from paribus.evaluate.likelihood import AskedModel
@@ -279,3 +280,26 @@ def test_a_tokenizer_that_loses_text_is_refused() -> None:
 
 def test_nothing_asked_is_nothing_answered() -> None:
     assert likelihoods(AskedModel(byte_model("gpt2"), CausalLM(), BYTE_TOKENIZER), []) == ()
+
+
+def test_turns_that_are_encoded_alone_are_scored_alike_in_any_batch() -> None:
+    """Conversations of one turn and of several, beside each other and one by one."""
+    model = byte_model("encdec-turns").double()
+    asked = AskedModel(model, Seq2Seq(), BYTE_TOKENIZER, in_turns=True)
+    items = []
+    for number in range(5):
+        turns = []
+        for turn in range(number % 3):
+            turns += [Turn("user", "q" * (turn + 1)), Turn("assistant", f"so {number}")]
+        turns.append(Turn("user", "and then" + "?" * number))
+        items.append(Item(f"{number}", "", "", "x" * (number + 1), turns=tuple(turns)))
+    together = likelihoods(asked, items)
+    alone = likelihoods(asked, items, n_sequences=1)
+    assert [one.nats for one in together] == pytest.approx([one.nats for one in alone])
+    as_one_turn = []
+    for item in items:
+        said = "".join(turn.content for turn in item.turns)
+        as_one_turn.append(replace(item, turns=(Turn("user", said),)))
+    others = likelihoods(asked, as_one_turn)
+    for item, own, other in zip(items, together, others, strict=True):
+        assert (own.nats == pytest.approx(other.nats)) == (len(item.turns) == 1)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from random_masks import random_mask
 from tiny_model import MAX_LENGTH, PRESETS, random_tokens, tiny_architecture
 
 from paribus.batch import Batch
@@ -24,7 +25,6 @@ from paribus.objectives.problem_layout import document_positions
 from paribus.spec import Architecture, resolve
 
 N_CONVERSATIONS, N_TURNS, MAX_ROWS = 4, 4, 3
-LEAVES = ["causal", "prefix", "window(2)", "window(5)", "causal & strided(2)", "causal & same_side"]
 N_RANDOM_MASKS = 24
 ENCODER_MASKS = [
     "full",
@@ -40,20 +40,6 @@ ENCODER_MASKS = [
 ]
 CROSS_MASKS = ["full", "same_document", "documents_so_far", "by_head(documents_so_far, full)"]
 DECODER_MASKS = ["causal", "window(3)", "causal & same_document", "by_layer(window(2), causal)"]
-
-
-def random_mask(rng: np.random.Generator) -> str:
-    """A mask for four layers of six heads."""
-    one, two = rng.choice(LEAVES, 2)
-    forms = [
-        f"({one}) & ({two})",
-        f"({one}) | ({two})",
-        f"by_head({one}, {two})",
-        f"by_layer({one}, {two})",
-        f"alternate({one}, by_head({two}, {one}))",
-        f"by_layer(({one}) | window(3), {two})",
-    ]
-    return str(rng.choice(forms))
 
 
 def turns(rng: np.random.Generator, n_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

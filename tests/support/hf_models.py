@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
+from kin_models import DEEPSEEK_SIZES, MIXTRAL_SIZES
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -27,6 +28,7 @@ class TinyFamily(NamedTuple):
     template: str  # what the tokenizer puts around a text
     names: dict[str, str]  # of the special tokens, for the tokenizer's config
     ids: dict[str, int]  # of the special tokens, for the model's config
+    has_experts: bool = False
 
 
 _DECODER = {"n_embd": 20, "n_layer": 2, "n_head": 2, "n_positions": 90}
@@ -64,6 +66,24 @@ _BERT = {
     "intermediate_size": 23,
     "max_position_embeddings": 90,
 }
+_MIXTRAL = {**MIXTRAL_SIZES, "max_position_embeddings": 90}
+_DEEPSEEK = {**DEEPSEEK_SIZES, "max_position_embeddings": 90}
+
+
+def _llama_like(config: str, sizes: dict[str, Any], has_experts: bool = False) -> TinyFamily:
+    """A decoder whose tokenizer begins every text."""
+    return TinyFamily(
+        config=config,
+        auto="AutoModelForCausalLM",
+        sizes=sizes,
+        special_tokens=["<unk>", "<s>", "</s>"],
+        template="<s> $A",
+        names={"eos_token": "</s>", "bos_token": "<s>"},
+        ids={"bos_token_id": 1, "eos_token_id": 2},
+        has_experts=has_experts,
+    )
+
+
 # T5 numbers its sentinels backwards: the first hidden span has the largest id.
 _SENTINELS = [f"<extra_id_{number}>" for number in reversed(range(N_SENTINELS))]
 FAMILIES = {
@@ -76,15 +96,9 @@ FAMILIES = {
         names={"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>"},
         ids={"bos_token_id": 0, "eos_token_id": 0},
     ),
-    "llama": TinyFamily(
-        config="LlamaConfig",
-        auto="AutoModelForCausalLM",
-        sizes=_LLAMA,
-        special_tokens=["<unk>", "<s>", "</s>"],
-        template="<s> $A",
-        names={"eos_token": "</s>", "bos_token": "<s>"},
-        ids={"bos_token_id": 1, "eos_token_id": 2},
-    ),
+    "llama": _llama_like("LlamaConfig", _LLAMA),
+    "mixtral": _llama_like("MixtralConfig", _MIXTRAL, has_experts=True),
+    "deepseek-v3": _llama_like("DeepseekV3Config", _DEEPSEEK, has_experts=True),
     "t5": TinyFamily(
         config="T5Config",
         auto="AutoModelForSeq2SeqLM",
@@ -132,8 +146,10 @@ FAMILIES = {
 }
 
 
-def write_family(name: str, folder: Path) -> Any:
-    """A folder as transformers saves it, and its model in float64."""
+def write_family(name: str, folder: Path, is_talkative: bool = False) -> Any:
+    """A folder as transformers saves it, and its model in float64; a talkative one does not say
+    the same token again and again.
+    """
     family = FAMILIES[name]
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=_library(name, family), **family.names
@@ -141,15 +157,41 @@ def write_family(name: str, folder: Path) -> Any:
     config = getattr(transformers, family.config)(
         vocab_size=len(tokenizer), **family.ids, **family.sizes
     )
+    if family.has_experts:
+        config._experts_implementation = "eager"  # others cannot do float64
     model = getattr(transformers, family.auto).from_config(config).eval()
-    with torch.no_grad():
-        for parameter_name, parameter in model.named_parameters():
-            drawn = torch.randn(parameter.shape, generator=torch_generator(1, parameter_name))
-            is_norm = "norm" in parameter_name.lower() or ".ln_" in parameter_name
-            parameter.copy_(1 + 0.2 * drawn if is_norm else 0.4 * drawn)
+    _redraw(model, is_talkative)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return model.double()
+
+
+@torch.no_grad()
+def _redraw(model: Any, is_talkative: bool) -> None:
+    """Every parameter anew. In a talkative model, what every token adds to all logits is small:
+    its own embedding where it is tied, a norm's bias, and what a source says.
+    """
+    for name, parameter in model.named_parameters():
+        drawn = torch.randn(parameter.shape, generator=torch_generator(1, name))
+        is_norm = "norm" in name.lower() or ".ln_" in name
+        if is_talkative and is_norm and name.endswith("bias"):
+            parameter.copy_(0.2 * drawn)
+        elif is_norm:
+            parameter.copy_(1 + 0.2 * drawn)
+        else:
+            parameter.copy_((_talkative_scale(name) if is_talkative else 0.4) * drawn)
+
+
+def _talkative_scale(name: str) -> float:
+    scales = {
+        ("embed", "shared", "wte", "wpe", "bias"): 0.1,
+        ("encoder_attn.out_proj", "EncDecAttention.o"): 0.05,
+        ("self_attn.out_proj", "SelfAttention.o"): 0.2,
+    }
+    for parts, scale in scales.items():
+        if any(part in name for part in parts):
+            return scale
+    return 0.8
 
 
 def _library(name: str, family: TinyFamily) -> Library:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paribus.corpus import TokenisedCorpus
 from paribus.objectives import reads_on, separates_documents
 from paribus.spec import Architecture, resolve
+from paribus.spec.conversation import encodes_turns
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.stages import stage_architectures
 from paribus.train.loader import ProblemLoader
@@ -50,6 +51,7 @@ def measure_step_cost(
         has_encoder=spec.encoder is not None,
         separates_documents=separates_documents(spec),
         reads_on=reads_on(spec),
+        encodes_turns=encodes_turns(spec),
         estimates=True,
     )
     prices: dict[ProblemShape, float] = {}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from paribus.batch import Batch
+from paribus.batch import Batch, BatchLayout
 from paribus.objectives import Problem
 
 
@@ -46,7 +46,32 @@ def _batch_inputs(batches: Sequence[Batch], pad: int, source: Batch | None) -> B
         prefix = int(prefix[0])
     if bool(real_BT.all()):
         real_BT = None
-    return Batch.of(tokens, prefix=prefix, real_BT=real_BT, source=source)
+    layouts = [batch.layout for batch in batches]
+    documents = positions = None
+    if any(layout.documents_BT is not None for layout in layouts):
+        documents = _pad_rows([_documents(layout) for layout in layouts], 0)
+    if any(layout.positions_BT is not None for layout in layouts):
+        positions = _pad_rows([_positions(layout) for layout in layouts], 0)
+    return Batch.of(
+        tokens,
+        prefix=prefix,
+        real_BT=real_BT,
+        documents_BT=documents,
+        positions_BT=positions,
+        source=source,
+    )
+
+
+def _documents(layout: BatchLayout) -> Tensor:
+    if layout.documents_BT is None:
+        return torch.zeros(layout.length, dtype=torch.int64)
+    return layout.documents_BT[0]
+
+
+def _positions(layout: BatchLayout) -> Tensor:
+    if layout.positions_BT is None:
+        return torch.arange(layout.length)
+    return layout.positions_BT[0]
 
 
 def _pad_rows(rows: Sequence[Tensor], value: float) -> Tensor:

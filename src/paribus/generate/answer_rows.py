@@ -19,6 +19,7 @@ from paribus.model import Transformer
 from paribus.model.cache import Keys
 from paribus.model.rows_pass import RowsPass
 from paribus.model.text_rows import TextRows
+from paribus.objectives.framing import Ids
 
 
 class AnswerRows:
@@ -41,8 +42,9 @@ class AnswerRows:
         self.answers.append(answer)
         try:
             n_known = self._fill(row, answer)
-            if answer.source:
-                self._join_source(row, answer)
+            if answer.sources:
+                self._join_sources(answer, n_known)
+                self._show_sources(row)
             else:
                 n_known = min(n_known, len(answer.handle.request.inputs))
                 answer.handle.n_cached_tokens = n_known
@@ -58,7 +60,7 @@ class AnswerRows:
         last = self.answers.pop()
         if last is not answer:
             self.answers[row] = last
-        self.pool.touch([*reversed(answer.chain.names), answer.source_name])
+        self.pool.touch([*reversed(answer.chain.names), *answer.source_names])
 
     def read(self, first: int, n_tokens: Sequence[int]) -> Tensor:
         """Read so many more tokens of the answers from row `first` on: the logits of what follows
@@ -71,6 +73,7 @@ class AnswerRows:
                 return logits_BV
         tokens_BT = torch.zeros(len(rows), max(n_tokens), dtype=torch.int64)
         for place, (row, n_own) in enumerate(zip(rows, n_tokens, strict=True)):
+            self._show_sources(row)
             start = self._rows.length(row)
             own = self.answers[row].text[start : start + n_own]
             tokens_BT[place, :n_own] = torch.tensor(own, dtype=torch.int64)
@@ -155,26 +158,43 @@ class AnswerRows:
                 self.pool.put(name, dict(enumerate(keys)))
         self._rows.mark_saved(row, length // BLOCK * BLOCK)
 
-    def _join_source(self, row: int, answer: RunningAnswer) -> None:
-        """The keys of a source: of the same source before, or read whole."""
-        keys, handle = self.pool.find(answer.source_name), answer.handle
-        if keys is not None:
-            handle.n_cached_tokens = len(answer.source)
-        else:
-            source = Batch.of(
-                torch.tensor([answer.source], device=self._device), prefix=len(answer.source)
-            )
-            read = self.model.read_source(source, self._rows.weights)
-            keys = {}
-            for layer, own in read.layers.items():
-                keys[layer] = tuple(tensor[0].clone() for tensor in own)
-            self.pool.put(answer.source_name, keys)
-            handle.n_read_tokens = len(answer.source)
-        self._rows.set_source(row, keys)
+    def _join_sources(self, answer: RunningAnswer, n_known: int) -> None:
+        """The keys of each source: of the same source before, or read whole. What is known of the
+        text is counted, without the tokens that begin its answers.
+        """
+        n_cached = max(n_known - answer.sources_at(n_known - 1), 0)
+        for source, name in zip(answer.sources, answer.source_names, strict=True):
+            keys = self.pool.find(name)
+            if keys is None:
+                keys = self._read_source(source)
+                self.pool.put(name, keys)
+            else:
+                n_cached += len(source)
+            answer.source_keys.append(keys)
+        answer.handle.n_cached_tokens = n_cached
+        answer.handle.n_read_tokens = len(answer.handle.request.inputs) - n_cached
+
+    def _read_source(self, source: Ids) -> KeysByLayer:
+        batch = Batch.of(torch.tensor([source], device=self._device), prefix=len(source))
+        read = self.model.read_source(batch, self._rows.weights)
+        keys = {}
+        for layer, own in read.layers.items():
+            keys[layer] = tuple(tensor[0].clone() for tensor in own)
+        return keys
+
+    def _show_sources(self, row: int) -> None:
+        """Let a row see the sources that its next token sees."""
+        answer = self.answers[row]
+        n_seen = answer.sources_at(self._rows.length(row))
+        if n_seen == answer.n_sources_seen:
+            return
+        answer.n_sources_seen = n_seen
+        layers = _join_blocks(answer.source_keys[:n_seen])
+        self._rows.set_source(row, dict(zip(sorted(answer.source_keys[0]), layers, strict=True)))
 
 
 def _join_blocks(blocks: Sequence[KeysByLayer]) -> list[Keys]:
-    """The keys of several blocks, layer by layer."""
+    """The keys of several blocks or sources, layer by layer."""
     layers: list[Keys] = []
     if not blocks:
         return layers

@@ -16,6 +16,7 @@ from paribus.generate.requests import RowRequests
 from paribus.generate.sampling import GeneratedTokens, continue_rows
 from paribus.generate.settings import Sampling
 from paribus.generate.text_stream import TextDecoder, TextStream
+from paribus.generate.turn_answers import continue_turns, has_encoded_turns, require_one_turn
 from paribus.model import Transformer
 from paribus.objectives.framing import Ids, ItemLayout, LaidContext, lay_context
 
@@ -69,7 +70,10 @@ def generate_answers(
     laid_contexts = _laid_contexts(layout, contexts, sampling)
     ends = _RowEnds(sampling, is_done, decoder, len(laid_contexts))
     requests = _row_requests(sampling, len(laid_contexts), ends)
-    said = _continue_answers(model, layout, laid_contexts, requests)
+    if has_encoded_turns(layout, laid_contexts):
+        said = continue_turns(model, layout, laid_contexts, requests)
+    else:
+        said = _continue_answers(model, layout, laid_contexts, requests)
     return _answers(layout, laid_contexts, said, ends)
 
 
@@ -169,6 +173,7 @@ def _beam_answers(
     answers = []
     for context in contexts:
         laid = lay_context(layout, context, sampling.n_tokens)
+        require_one_turn(layout, laid, sampling.n_beams)
         for beam in context_beams(model, layout, laid.inputs, sampling):
             answer = _answer(layout, beam.tokens, laid.n_truncated)
             if decoder is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -29,18 +29,23 @@ class BlockChain:
 
     In a text that grows, a token reaches those before it, all of a two-way prefix and all of a
     source, whatever the rule. So a name holds every token up to the end of its block, and with it
-    their places; the prefix with its end, where a rule asks for it; the source, the weights and
-    the salt.
+    their places; the prefix with its end, where a rule asks for it; the sources that are seen from
+    there, the weights and the salt.
     """
 
-    def __init__(self, root: bytes):
+    def __init__(self, root: bytes, sources: Mapping[int, bytes] | None = None):
+        """`sources` are the names of sources that are seen from some place on, by that place."""
         self.names: list[bytes] = []
-        self._last = root
+        self._last, self._sources = root, sources or {}
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Name the blocks that a text has filled. `tokens` is all of it."""
         for start in range(BLOCK * len(self.names), len(tokens) - BLOCK + 1, BLOCK):
-            self._last = digest_of(self._last, token_bytes(tokens[start : start + BLOCK]))
+            fields = [token_bytes(tokens[start : start + BLOCK])]
+            for place, name in self._sources.items():
+                if start <= place < start + BLOCK:
+                    fields += [token_bytes([place]), name]
+            self._last = digest_of(self._last, *fields)
             self.names.append(self._last)
 
 

@@ -65,16 +65,17 @@ def rows_to_read(rows: AnswerRows) -> list[int]:
 
 def _n_part(rows: AnswerRows, row: int, n_most: int) -> int:
     """How many tokens of a context are read now: as many as are left, but a two-way prefix
-    is read to its end.
+    is read to its end, and a new source is seen by the tokens that are read next.
     """
     n_left, answer = rows.n_left(row), rows.answers[row]
     n_before = len(answer.text) - n_left
+    n_left = min(n_left, answer.n_until_next_source(n_before))
     return max(min(n_left, n_most), answer.prefix - n_before)
 
 
 def _n_source_read(answer: RunningAnswer) -> int:
-    """How many tokens of its source an answer has read, when it got its row."""
-    if not answer.source:
+    """How many tokens an answer with sources has to read, when it got its row."""
+    if not answer.sources:
         return 0
     return answer.handle.n_read_tokens
 

@@ -8,15 +8,18 @@ import torch
 from paribus.generate.answer_handle import AnswerHandle
 from paribus.generate.answer_stream import can_cache
 from paribus.generate.block_keys import BlockChain, chain_root, has_prefix_rules, source_name
+from paribus.generate.block_pool import KeysByLayer
 from paribus.generate.choosing import draw_uniforms
 from paribus.generate.requests import DRAWS_AHEAD, token_bar, tokens_read
 from paribus.generate.token_request import SaidToken
 from paribus.model import Transformer
+from paribus.objectives.framing import Ids
 
 
 class RunningAnswer:
     """An answer on its way. `text` is what the stack that answers reads: context and answer, or in
-    an encoder-decoder the answer alone, beside its source.
+    an encoder-decoder the answer alone, beside its source. Where each turn is encoded alone, it is
+    all answers, beside a source for each turn.
     """
 
     def __init__(self, handle: AnswerHandle, model: Transformer, weights: bytes):
@@ -24,17 +27,24 @@ class RunningAnswer:
         layout, salt = request.layout, request.salt
         self.handle, self.layout, self.sampling = handle, layout, request.sampling
         self.is_cacheable = can_cache(model, layout)
-        self.source, self.source_name, prefix = (), b"", 0
+        self.sources: tuple[Ids, ...] = ()
+        self.source_starts: list[int] = []  # from which place of the text on each is seen
+        self.source_keys: list[KeysByLayer] = []  # once they are read
+        self.n_sources_seen = 0  # by the tokens that are read next
+        prefix = 0
         if layout.framing == "apart":
-            self.source = request.inputs
-            self.source_name = source_name(weights, salt, self.source)
-            self.text = [layout.vocabulary.decoder_start, *layout.opening]
+            turns = layout.encoded_turns(request.inputs)
+            self.sources, self.source_starts = turns.sources, turns.text_starts
+            self.text = [*turns.text(layout.vocabulary.decoder_start), *layout.opening]
         else:
             self.text = [*request.inputs, *layout.opening]
             if layout.framing == "together" and has_prefix_rules(model):
                 prefix = len(request.inputs)
         self.prefix, self.n_context = prefix, len(self.text)
-        self.chain = BlockChain(chain_root(weights, salt, self.text[:prefix], self.source_name))
+        self.source_names = [source_name(weights, salt, source) for source in self.sources]
+        first = self.source_names[0] if self.sources else b""
+        later = dict(zip(self.source_starts[1:], self.source_names[1:], strict=True))
+        self.chain = BlockChain(chain_root(weights, salt, self.text[:prefix], first), later)
         self.chain.extend(self.text)
         self._prepare_choice(model)
 
@@ -50,6 +60,15 @@ class RunningAnswer:
     @property
     def n_said(self) -> int:
         return len(self.text) - self.n_context
+
+    def sources_at(self, place: int) -> int:
+        """How many sources the token at a place of the text sees."""
+        return sum(start <= place for start in self.source_starts)
+
+    def n_until_next_source(self, place: int) -> int:
+        """How many tokens from a place on see the same sources, as far as there are any."""
+        later = [start for start in self.source_starts if start > place]
+        return min(later, default=len(self.text)) - place
 
     def next_draw(self) -> float:
         """The uniform draw of the place that is said next; only in order."""

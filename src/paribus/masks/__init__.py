@@ -55,3 +55,4 @@ from paribus.masks.source_growth import keeps_earlier_documents as keeps_earlier
 from paribus.masks.source_growth import keeps_source as keeps_source
 from paribus.masks.source_growth import plan_source_growth as plan_source_growth
 from paribus.masks.source_growth import same_source_views as same_source_views
+from paribus.masks.source_growth import stays_in_document as stays_in_document

@@ -54,7 +54,7 @@ def keeps_earlier_documents(
     """Does all that was read of a text and of its source stay as it was when both get a new
     document, whatever it says?
     """
-    if not appendable(stack) or not (keeps_source(encoder) or all(map(_stays_inside, encoder))):
+    if not appendable(stack) or not (keeps_source(encoder) or all(map(stays_in_document, encoder))):
         return False
     one, two = (SequenceLayout(n, n, np.arange(n)) for n in (1, 2))
     before, after = TextBesideSource(one, one), TextBesideSource(two, two)
@@ -127,7 +127,7 @@ def _first_that_grows(stack: Sequence[Rule], old: SequenceLayout, new: SequenceL
     """Where the part begins that growth can change: what comes before is in other documents, which
     no token sees from outside.
     """
-    if old.documents is None or new.documents is None or not all(map(_stays_inside, stack)):
+    if old.documents is None or new.documents is None or not all(map(stays_in_document, stack)):
         return 0
     is_kept = np.array_equal(old.documents, new.documents[: old.length])
     if not is_kept or (np.diff(new.documents) < 0).any():
@@ -135,17 +135,17 @@ def _first_that_grows(stack: Sequence[Rule], old: SequenceLayout, new: SequenceL
     return int(np.searchsorted(new.documents, new.documents[old.length]))
 
 
-def _stays_inside(rule: Rule) -> bool:
-    """Does a token see its own document alone?"""
+def stays_in_document(rule: Rule) -> bool:
+    """Does a rule show a token its own document alone?"""
     match rule:
         case SameDocument():
             return True
         case And(left, right):
-            return _stays_inside(left) or _stays_inside(right)
+            return stays_in_document(left) or stays_in_document(right)
         case Or(left, right):
-            return _stays_inside(left) and _stays_inside(right)
+            return stays_in_document(left) and stays_in_document(right)
         case CompositeRule(rules):
-            return all(map(_stays_inside, rules))
+            return all(map(stays_in_document, rules))
         case _:
             return False
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from paribus.batch import BatchLayout
 from paribus.model.cache import Keys, StackCache, gather_slots, pad_slots
@@ -21,6 +22,13 @@ class SourceKeys:
 
     layers: dict[int, Keys]
     layout: BatchLayout
+
+    def share_rows(self, rows_B: Tensor) -> SourceKeys:
+        """The keys for texts of which each reads one of the sources, by its row."""
+        layers = {}
+        for number, keys in self.layers.items():
+            layers[number] = tuple(tensor[rows_B] for tensor in keys)
+        return SourceKeys(layers, self.layout.select_rows(rows_B))
 
 
 @dataclass(frozen=True, eq=False)

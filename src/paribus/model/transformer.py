@@ -115,8 +115,8 @@ class Transformer(nn.Module):
             encoder_out = self._encode(self.encoder, batch.source, forward)
             source, loads = (encoder_out.states_BTD, batch.source.layout), encoder_out.loads
             if batch.source_rows_B is not None:
-                rows_B = batch.source_rows_B
-                source = (source[0][rows_B], batch.source.layout.select_rows(rows_B))
+                keys = SourceKeys(self._cross_keys(source[0], forward), batch.source.layout)
+                source = keys.share_rows(batch.source_rows_B)
         out = self.stack(self.embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 
@@ -267,12 +267,16 @@ class Transformer(nn.Module):
                 layout = query_layout(places_BS, texts, device)
             states_BSD = self._encode(self.encoder, Batch(tokens_BS, layout), forward).states_BTD
             kept = replace(kept, texts=texts)
+        return grow_source(old, kept, places_BS, self._cross_keys(states_BSD, forward))
+
+    def _cross_keys(self, states_BSD: Tensor, forward: Forward) -> dict[int, Keys]:
+        """What each layer attends to of a source, from the encoder's states of it."""
         layers: dict[int, Keys] = {}
         for number, block in enumerate(self.stack.layers):
             assert isinstance(block, TransformerBlock)
             if block.cross is not None:
                 layers[number] = block.cross.source_keys(states_BSD, forward)
-        return grow_source(old, kept, places_BS, layers)
+        return layers
 
     def text_states(
         self,

@@ -26,7 +26,14 @@ from paribus.objectives.problem_layout import (
     one_sequence_problem,
     problem_layout,
 )
+from paribus.objectives.turn_layout import (
+    EncodedTurns,
+    has_earlier_turns,
+    split_turns,
+    turns_problem,
+)
 from paribus.spec import ResolvedArchitecture
+from paribus.spec.conversation import encodes_turns
 from paribus.spec.objectives import (
     CausalLM,
     LastToken,
@@ -56,6 +63,7 @@ class ItemLayout:
     frame: TextFrame = NO_FRAME  # around a whole text, as an imported tokenizer puts it
     bars_special_tokens: bool = True  # may an answer hold text alone, and what ends it?
     in_turns: bool = False  # is an answer a turn of a conversation?
+    encodes_turns: bool = False  # does an encoder read each turn of a conversation alone?
 
     @property
     def context_is_prefix(self) -> bool:
@@ -92,11 +100,27 @@ class ItemLayout:
             return (self.vocabulary.eos, int(self.vocabulary.sentinel(1)))
         return (self.vocabulary.eos,)
 
-    def context_room(self, n_target: int) -> int:
-        """How many tokens of the context fit, with what begins it."""
+    def encoded_turns(self, inputs: Sequence[int]) -> EncodedTurns:
+        """What an encoder and a decoder read of a context that is laid: several turns where each
+        is encoded alone, else one.
+        """
+        if self.encodes_turns:
+            return split_turns(inputs, self.vocabulary)
+        return EncodedTurns((tuple(inputs),), ((),))
+
+    def shares_window(self, context: Sequence[int]) -> bool:
+        """Do a context and its answer lie in one window? Also where a decoder reads the answers of
+        earlier turns.
+        """
+        if self.framing != "apart":
+            return True
+        return self.encodes_turns and has_earlier_turns(context, self.vocabulary)
+
+    def context_room(self, n_target: int, context: Sequence[int] = ()) -> int:
+        """How many tokens of a context fit, with what begins it."""
         question = self.window - len(self.question_begin) - len(self.question_end)
         answer = len(self.opening) + n_target
-        if self.framing != "apart":
+        if self.shares_window(context):
             return question - answer
         if answer <= self.window:
             return question
@@ -133,6 +157,7 @@ def item_layout(
         document_prefix=document_prefix,
         sentinel=sentinel,
         frame=frame,
+        encodes_turns=framing == "apart" and encodes_turns(spec),
     )
 
 
@@ -187,7 +212,7 @@ def lay_item(
     """The end of a context with all of its target; UnsupportedError if the target alone is too
     long.
     """
-    room = layout.context_room(len(target))
+    room = layout.context_room(len(target), context)
     if room < 1:
         raise UnsupportedError(
             f"item {name} has a target of {len(target)} tokens, which leaves no room for a context"
@@ -228,7 +253,7 @@ def lay_context(layout: ItemLayout, context: Sequence[int], n_tokens: int) -> La
     and the answer has fewer tokens.
     """
     n_own = len(layout.question_begin) + len(layout.question_end)
-    if layout.framing == "apart":
+    if not layout.shares_window(context):
         room = layout.window - n_own
     else:
         shared = layout.window - n_own - len(layout.opening)
@@ -252,6 +277,10 @@ def item_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
     match layout.framing:
         case "in place":
             yield from _in_place_problems(layout, item)
+        case "apart" if len(layout.encoded_turns(item.inputs).sources) > 1:
+            turns = layout.encoded_turns(item.inputs)
+            start = layout.vocabulary.decoder_start
+            yield turns_problem(turns, (*layout.opening, *item.target), len(item.target), start)
         case "apart":
             yield _score_target_only(
                 encoder_decoder_problem(

@@ -23,6 +23,7 @@ from paribus.objectives.problem_layout import (
     problem_layout,
 )
 from paribus.objectives.source_target import draw_split, source_and_target
+from paribus.objectives.turn_layout import turn_pair
 from paribus.runtime import numpy_generator, random_uint64
 from paribus.spec.objectives import (
     CausalLM,
@@ -47,9 +48,10 @@ def pose_problem(
     seed: int,
     has_encoder: bool,
     separates_documents: bool,
+    encodes_turns: bool = False,
 ) -> Problem:
     """The problem that an objective makes of a text; `separates_documents` says whether the mask
-    does.
+    does, and `encodes_turns` whether an encoder reads each turn of a conversation alone.
     """
     if isinstance(objective, Preference):
         one_answer = partial(
@@ -59,6 +61,7 @@ def pose_problem(
             seed=seed,
             has_encoder=has_encoder,
             separates_documents=separates_documents,
+            encodes_turns=encodes_turns,
         )
         chosen, rejected = map(one_answer, both_answers(text))
         if objective.swapped:
@@ -81,6 +84,11 @@ def pose_problem(
         case other:
             if isinstance(other, Seq2Seq) and framing == "together":
                 return _one_sequence_pair(text)
+            if isinstance(other, Seq2Seq) and encodes_turns:
+                pair = turn_pair(text, vocabulary)
+                return encoder_decoder_problem(
+                    pair, text.rows_B, separates_documents, vocabulary.decoder_start
+                )
             if component.mode is None:
                 mode = None
             else:

@@ -76,6 +76,7 @@ def problem_layout(objective: SimpleObjective, has_encoder: bool) -> ProblemLayo
 @dataclass(frozen=True, eq=False)
 class SourceTarget:
     """A batch of sources and targets. `*_real` is False on padding; None means no padding.
+    `target_scored_BM` says which targets are asked for; None means all.
 
     B rows, S source tokens, M target tokens.
     """
@@ -86,6 +87,7 @@ class SourceTarget:
     target_documents_BM: Tensor
     source_real_BS: Tensor | None = None
     target_real_BM: Tensor | None = None
+    target_scored_BM: Tensor | None = None
 
 
 def one_sequence_problem(pair: SourceTarget, rows_B: Tensor, separates_documents: bool) -> Problem:
@@ -163,8 +165,10 @@ def _source_length(pair: SourceTarget) -> int | Tensor:
 
 
 def _target_weights(pair: SourceTarget) -> Tensor:
-    """1 for each real target token; 0 in rows without any source token."""
-    if pair.target_real_BM is None:
+    """1 for each real target token that is asked for; 0 in rows without any source token."""
+    if pair.target_scored_BM is not None:
+        is_scored = pair.target_scored_BM
+    elif pair.target_real_BM is None:
         is_scored = torch.ones(pair.target_BM.shape, dtype=torch.bool)
     else:
         is_scored = pair.target_real_BM

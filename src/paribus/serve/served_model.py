@@ -165,7 +165,7 @@ class ServedModel:
         self, tokens: list[int], layout: ItemLayout, max_tokens: int | None, param: str
     ) -> Context:
         laid = lay_context(layout, tokens, 1)
-        room = answer_room(layout, len(laid.inputs))
+        room = answer_room(layout, laid.inputs)
         n_tokens = room if max_tokens is None else max_tokens
         if laid.n_truncated or n_tokens > room:
             n_asked = 1 if max_tokens is None else max_tokens

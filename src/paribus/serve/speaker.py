@@ -156,13 +156,15 @@ def known_objective(checkpoint: LoadedCheckpoint) -> Objective | None:
 def context_fits(layout: ItemLayout, context: Sequence[int], n_tokens: int) -> bool:
     """Is there room for all of a context and for an answer of so many tokens?"""
     laid = lay_context(layout, context, n_tokens)
-    return laid.n_truncated == 0 and n_tokens <= answer_room(layout, len(laid.inputs))
+    return laid.n_truncated == 0 and n_tokens <= answer_room(layout, laid.inputs)
 
 
-def answer_room(layout: ItemLayout, n_inputs: int) -> int:
-    """How many tokens can be said after so many that are laid before a model. The last one is
+def answer_room(layout: ItemLayout, inputs: Ids) -> int:
+    """How many tokens can be said after those that are laid before a model. The last one is
     said, and not read.
     """
+    n_inputs = len(inputs)
     if layout.framing == "apart":
-        n_inputs = 1  # what a decoder starts with
+        start = layout.vocabulary.decoder_start
+        n_inputs = len(layout.encoded_turns(inputs).text(start))
     return layout.window - n_inputs - len(layout.opening) + 1

@@ -11,7 +11,15 @@ from typing import Literal, get_args
 import numpy as np
 
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import PREFIX_RULES, DocumentsSoFar, SequenceLayout, appendable, leaves
+from paribus.masks import (
+    DOCUMENT_RULES,
+    PREFIX_RULES,
+    DocumentsSoFar,
+    SequenceLayout,
+    appendable,
+    leaves,
+    stays_in_document,
+)
 from paribus.spec.architecture import Architecture
 from paribus.spec.base import MAX_SIZE
 from paribus.spec.reading import load
@@ -88,6 +96,18 @@ def possible_customs(spec: ResolvedArchitecture) -> tuple[Custom, ...]:
     if any(leaves(rule) & PREFIX_RULES for rule in spec.stack.masks):
         return ("growing prefix", "first prompt as prefix")
     return ("one sequence",)
+
+
+def encodes_turns(spec: ResolvedArchitecture) -> bool:
+    """Does an encoder read each turn of a conversation alone, and a decoder all answers in one
+    text, of which the i-th sees turns 1 to i?
+    """
+    if spec.encoder is None or not appendable(spec.stack.masks):
+        return False
+    crosses = [block.cross for block in spec.stack.layers if block.cross is not None]
+    is_one_text = not any(leaves(rule) & DOCUMENT_RULES for rule in spec.stack.masks)
+    sees_turns = all(rule == DocumentsSoFar() for rule in crosses)
+    return is_one_text and sees_turns and all(map(stays_in_document, spec.encoder.masks))
 
 
 def encode_each_turn(architecture: Architecture) -> Architecture:

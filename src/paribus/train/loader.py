@@ -30,6 +30,7 @@ class ProblemLoader:
     ranks: Ranks = SINGLE_RANK
     pin_memory: bool = False  # in memory that a CUDA device fetches from by itself
     reads_on: bool = False  # do positions of a text go on from one document to the next?
+    encodes_turns: bool = False  # does an encoder read each turn of a conversation alone?
     estimates: bool = False  # may answers stand for own responses, which are not drawn yet?
 
     @property
@@ -98,6 +99,7 @@ class ProblemLoader:
             seed,
             self.has_encoder,
             self.separates_documents,
+            self.encodes_turns,
         )
         if self.reads_on:
             inputs = problem.inputs

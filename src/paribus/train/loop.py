@@ -22,6 +22,7 @@ from paribus.objectives import Problem, reads_on, require_permitted, separates_d
 from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
+from paribus.spec.conversation import encodes_turns
 from paribus.spec.objectives import Preference, TextLabels, WordTags
 from paribus.spec.run import RunSpec, addressed_stages
 from paribus.train import training_state
@@ -157,6 +158,7 @@ class _Loop:
             has_encoder=has_encoder,
             separates_documents=documents,
             reads_on=reads_on(model.spec),
+            encodes_turns=encodes_turns(model.spec),
             ranks=ranks,
             pin_memory=device.type == "cuda",
         )

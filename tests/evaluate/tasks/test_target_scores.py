@@ -11,7 +11,7 @@ from byte_models import BYTE_TOKENIZER, ITEMS, VOCABULARY, byte_model, random_it
 from paribus.evaluate import Item, likelihoods
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks import target_scores, task_arm
-from paribus.evaluate.tasks.target_scores import shared_rows
+from paribus.evaluate.tasks.read_rows import shared_rows
 from paribus.model import Transformer
 from paribus.objectives.framing import LaidItem, lay_item
 from paribus.spec.objectives import (

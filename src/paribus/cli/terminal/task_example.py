@@ -12,7 +12,7 @@ from paribus.corpus.tokenizer import byte_tokenizer
 from paribus.errors import SpecError
 from paribus.evaluate.tasks import TaskArm, task_arm
 from paribus.evaluate.tasks.protocols import AskedItem, item_context
-from paribus.evaluate.tasks.target_scores import read_tokens
+from paribus.evaluate.tasks.read_rows import read_tokens
 from paribus.masks import Prefix, leaves, looks_ahead
 from paribus.objectives.framing import lay_item
 from paribus.spec import ResolvedArchitecture

@@ -18,7 +18,7 @@ from paribus.evaluate.tasks.target_scores import target_scores
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.objectives import require_permitted
 from paribus.objectives.answering import mixture_of_one
-from paribus.objectives.framing import LaidItem
+from paribus.objectives.framing import Ids, LaidItem
 from paribus.record import RUNS
 from paribus.record.disk import file_sha256
 from paribus.record.file_names import WEIGHTS_FILE
@@ -145,12 +145,14 @@ class ParibusLM(LM):
         super().set_cache_hook(cache_hook)
 
     def _scores(self, laid_items: Sequence[LaidItem]) -> list[tuple[float, bool]]:
-        """Log p of each target, and whether it is greedy; those of about one length are read
-        together.
+        """Log p of each target, and whether it is greedy; those of one context are read together,
+        and else those of about one length.
         """
         layout = self.framing.scoring
         require_unseen(self.model, layout, laid_items)
-        order = sorted(range(len(laid_items)), key=lambda number: _n_tokens(laid_items[number]))
+        order = sorted(
+            range(len(laid_items)), key=lambda number: _reading_order(laid_items[number])
+        )
         size = self.n_sequences or len(order) or 1
         scores = [(0.0, False)] * len(order)
         for start in range(0, len(order), size):
@@ -165,8 +167,8 @@ class ParibusLM(LM):
         return scores
 
 
-def _n_tokens(item: LaidItem) -> int:
-    return len(item.inputs) + len(item.target)
+def _reading_order(item: LaidItem) -> tuple[int, Ids, int]:
+    return len(item.inputs), item.inputs, len(item.target)
 
 
 def _parse_batch_size(value: object) -> int | None:
