@@ -67,13 +67,14 @@ class AnswerRows:
         the last one of each, [B, V], in float32.
         """
         rows = range(first, first + len(n_tokens))
+        for row in rows:
+            self._show_sources(row)
         if len(rows) == len(self.answers) and max(n_tokens) == min(n_tokens) == 1:
             logits_BV = self._recorded_logits()
             if logits_BV is not None:
                 return logits_BV
         tokens_BT = torch.zeros(len(rows), max(n_tokens), dtype=torch.int64)
         for place, (row, n_own) in enumerate(zip(rows, n_tokens, strict=True)):
-            self._show_sources(row)
             start = self._rows.length(row)
             own = self.answers[row].text[start : start + n_own]
             tokens_BT[place, :n_own] = torch.tensor(own, dtype=torch.int64)
