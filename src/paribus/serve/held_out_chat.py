@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from paribus.corpus.languages.questions import AnsweredQuestion, language_questions
 from paribus.corpus.splits import Split, split_digest, split_of
 from paribus.errors import SpecError
 from paribus.generate import Sampling
 from paribus.generate.engine import Engine
+from paribus.record.chat_answers import ChatAnswer
 from paribus.serve.chat_session import ChatSession
 from paribus.serve.speaker import Speaker
 from paribus.spec.corpus import Corpus
 from paribus.spec.languages import InventedLanguage, Language
 from paribus.watcher import Watcher
+
+HELD_OUT: Split = "test"
 
 
 @dataclass(frozen=True)
@@ -26,21 +29,6 @@ class HeldOutConversation:
 
     language: str
     exchanges: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class ChatAnswer:
-    """What a run said to a message of a held-out conversation."""
-
-    language: str
-    turn: int  # the first is 1
-    message: str
-    right: str
-    said: str
-
-    @property
-    def is_exact(self) -> bool:
-        return self.said == self.right
 
 
 def taught_languages(corpus: Corpus) -> list[InventedLanguage]:
@@ -56,7 +44,7 @@ def held_out_questions(language: InventedLanguage, corpus: Corpus) -> Iterator[A
     """Every different question of the test split of a corpus that has the language."""
     sources: set[str] = set()
     for question in language_questions(language, Watcher()):
-        if _split(question, corpus) == "test" and question.source not in sources:
+        if _split(question, corpus) == HELD_OUT and question.source not in sources:
             sources.add(question.source)
             yield question
 
@@ -89,17 +77,18 @@ def answer_conversations(
     for conversation in conversations:
         session = ChatSession(speaker, engine)
         for turn, (message, right) in enumerate(conversation.exchanges, 1):
-            said = "".join(session.say(message, sampling))
-            yield ChatAnswer(conversation.language, turn, message, right, said)
+            response = "".join(session.say(message, sampling))
+            yield ChatAnswer(conversation.language, turn, message, right, response)
 
 
 def _in_turn(corpus: Corpus) -> Iterator[tuple[InventedLanguage, AnsweredQuestion]]:
     """A question of each language, then another of each, as long as there are any."""
     languages = taught_languages(corpus)
     rounds = zip_longest(*(held_out_questions(language, corpus) for language in languages))
-    for language, question in chain.from_iterable(zip(languages, one) for one in rounds):
-        if question is not None:
-            yield language, question
+    for questions in rounds:
+        for language, question in zip(languages, questions, strict=True):
+            if question is not None:
+                yield language, question
 
 
 def _split(question: AnsweredQuestion, corpus: Corpus) -> Split:
