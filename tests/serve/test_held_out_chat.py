@@ -26,7 +26,7 @@ CORPUS = Corpus.model_validate({"sources": [{**COPY, **TURNS}, {**RECALL, **TURN
 
 
 def test_messages_are_counted_over_all_turns_and_languages() -> None:
-    conversations = held_out_conversations(CORPUS, 41)
+    conversations = held_out_conversations([CORPUS], 41)
     assert sum(len(one.exchanges) for one in conversations) == 41
     assert [one.language for one in conversations[:4]] == ["copy", "recall"] * 2
     turns = Counter(len(one.exchanges) for one in conversations)
@@ -40,7 +40,7 @@ def test_messages_are_counted_over_all_turns_and_languages() -> None:
 
 def test_too_few_messages_are_refused() -> None:
     with pytest.raises(SpecError, match="messages too few; use larger n_documents"):
-        held_out_conversations(CORPUS, 10_000)
+        held_out_conversations([CORPUS], 10_000)
 
 
 def test_a_conversation_of_the_training_text_is_no_held_out_one(
@@ -48,7 +48,13 @@ def test_a_conversation_of_the_training_text_is_no_held_out_one(
 ) -> None:
     monkeypatch.setattr(held_out_chat, "HELD_OUT", "train")
     with pytest.raises(AssertionError):
-        held_out_conversations(CORPUS, 10)
+        held_out_conversations([CORPUS], 10)
+
+
+def test_what_an_earlier_stage_was_trained_on_is_not_held_out() -> None:
+    all_of_it = CORPUS.model_copy(update={"test": 0.0, "valid": 0.0})
+    with pytest.raises(AssertionError):
+        held_out_conversations([all_of_it, CORPUS], 10)
 
 
 def test_a_source_is_asked_once() -> None:
@@ -60,7 +66,7 @@ def test_a_source_is_asked_once() -> None:
 def test_a_run_answers_in_chats_of_their_own(served_runs: Path) -> None:
     speaker = load_speaker("causal", served_runs)
     assert speaker.checkpoint.stage is not None
-    conversations = held_out_conversations(speaker.checkpoint.stage.corpus, 7)
+    conversations = held_out_conversations([speaker.checkpoint.stage.corpus], 7)
     engine = Engine(speaker.model, 1 << 22, max_rows=1)
     engine.start()
     try:

@@ -23,6 +23,7 @@ from paribus.cli.terminal.training_jobs import TrainingJob, train_in_parallel
 from paribus.corpus import prepare_corpus
 from paribus.design.design_files import designs_folder
 from paribus.generate.engine import Engine
+from paribus.interop.loaded_checkpoint import stages_of
 from paribus.record.chat_answers import ChatScore, read_chat_scores, write_chat_scores
 from paribus.record.file_names import STATE_FILE
 from paribus.record.state import read_state
@@ -89,9 +90,9 @@ def _train(arms: Sequence[str], changes: Mapping[str, Any], workspace: Workspace
 def _ask(name: str, n_messages: int, workspace: Workspace) -> ChatScore:
     """How a run answers held-out conversations in a chat."""
     speaker = load_speaker(name, workspace.runs, None, str(select_device(workspace.device)))
-    stage = speaker.checkpoint.stage
-    assert stage is not None
-    conversations = held_out_conversations(stage.corpus, n_messages)
+    assert speaker.checkpoint.run is not None
+    corpora = [stage.corpus for stage in stages_of(speaker.checkpoint.run)]
+    conversations = held_out_conversations(corpora, n_messages)
     engine = Engine(speaker.model, CACHE_BYTES, max_rows=1)
     engine.start()
     try:

@@ -49,17 +49,17 @@ def held_out_questions(language: InventedLanguage, corpus: Corpus) -> Iterator[A
             yield question
 
 
-def held_out_conversations(corpus: Corpus, n_messages: int) -> list[HeldOutConversation]:
-    """Conversations of all taught languages in turn, with so many messages in all; the last one
-    may be shortened. SpecError where there are fewer.
+def held_out_conversations(corpora: Sequence[Corpus], n_messages: int) -> list[HeldOutConversation]:
+    """Conversations of all languages of the last of the corpora that a run has read, in turn, with
+    so many messages in all; the last one may be shortened. SpecError where there are fewer.
     """
     chosen: list[HeldOutConversation] = []
-    for language, question in _in_turn(corpus):
+    for language, question in _in_turn(corpora[-1]):
         exchanges = question.exchanges[:n_messages]
         chosen.append(HeldOutConversation(language.kind, exchanges))
         n_messages -= len(exchanges)
         if n_messages == 0:
-            _require_unseen(corpus, chosen)
+            _require_unseen(corpora, chosen)
             return chosen
     raise SpecError(
         f"the test split of the invented languages has {n_messages} messages too few; use larger"
@@ -95,9 +95,12 @@ def _split(question: AnsweredQuestion, corpus: Corpus) -> Split:
     return split_of(split_digest(question.documents[0]), corpus.valid, corpus.test)
 
 
-def _require_unseen(corpus: Corpus, conversations: Sequence[HeldOutConversation]) -> None:
-    """No conversation begins as one of the training text does, so none of its prompts is there."""
+def _require_unseen(
+    corpora: Sequence[Corpus], conversations: Sequence[HeldOutConversation]
+) -> None:
+    """No conversation begins as one of a training text does, so none of its prompts is there."""
     openings = {one.exchanges[0][0] for one in conversations}
-    for language in taught_languages(corpus):
-        for question in language_questions(language, Watcher()):
-            assert question.question not in openings or _split(question, corpus) != "train"
+    for corpus in corpora:
+        for language in taught_languages(corpus):
+            for question in language_questions(language, Watcher()):
+                assert question.question not in openings or _split(question, corpus) != "train"
