@@ -10,6 +10,7 @@ import sys
 import threading
 import webbrowser
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +20,32 @@ import pytest
 import paribus as pb
 from paribus.cli import chat_demo as demo
 from paribus.cli.chat_demo import ARMS, GOOD_SHARE, N_MESSAGES, run_name
+from paribus.corpus.languages.questions import language_documents
 from paribus.design.design_files import designs_folder
 from paribus.errors import RecordError, UnsupportedError
 from paribus.record.chat_answers import ChatAnswer, ChatScore, read_chat_scores, write_chat_scores
 from paribus.report.toml_text import inline_toml
+from paribus.serve.held_out_chat import taught_languages
 from paribus.spec.price import count_parameters
 from paribus.spec.resolved import resolve
 from paribus.spec.run import RunSpec, load_run
+from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
 TURNS = {"form": "conversations", "min_turns": 2, "max_turns": 3, "n_documents": 600}
+SORT = {"kind": "sort", "min_length": 2, "max_length": 4, "phrasings": "sort {source}."}
 TINY: dict[str, Any] = {
     "architecture.d_model": 16,
     "architecture.attention": {"n_heads": 2, "d_head": 8},
     "stages.0.corpus.sources": [{"kind": "copy", "form": "text", "n_documents": 300}],
     "stages.0.training.n_steps": 3,
-    "stages.1.corpus.sources": [
-        {"kind": "sort", "min_length": 2, "max_length": 4, "phrasings": "sort {source}.", **TURNS},
+    "stages.1.corpus.sources": [{**SORT, "form": "conversations", "n_documents": 300}],
+    "stages.1.training.n_steps": 3,
+    "stages.2.corpus.sources": [
+        {**SORT, **TURNS},
         {"kind": "recall", "min_length": 2, "max_length": 3, **TURNS},
     ],
-    "stages.1.training": {"n_steps": 3, "n_sequences": 4},
+    "stages.2.training": {"n_steps": 3, "n_sequences": 4},
 }
 
 
@@ -60,7 +67,7 @@ def settings() -> list[str]:
 
 def test_the_two_models_differ_in_their_architecture_alone() -> None:
     causal, other = (shipped(arm) for arm in ARMS)
-    assert causal.stages[1] == other.stages[1]
+    assert causal.stages[1:] == other.stages[1:]
     assert causal.stages[0].model_copy(update={"objective": None}) == other.stages[0].model_copy(
         update={"objective": None}
     )
@@ -70,10 +77,16 @@ def test_the_two_models_differ_in_their_architecture_alone() -> None:
 
 def test_no_conversation_is_longer_than_a_row_and_three_turns_leave_room_for_an_answer() -> None:
     run = shipped("causal")
-    turns = [source.max_turns for source in run.stages[1].corpus.sources]  # type: ignore[union-attr]
+    turns = [language.max_turns for language in taught_languages(run.last.corpus)]
     assert set(turns) == {2, 3}
-    window = run.architecture.max_length
-    assert run.stages[1].training.length + window // 4 <= window
+    window, length = run.architecture.max_length, run.last.training.length
+    assert length + window // 4 <= window
+    longest = 0
+    for language in taught_languages(run.last.corpus):
+        for document in islice(language_documents(language, Watcher()), 2000):
+            assert document.target is not None
+            longest = max(longest, len(document.text) + len(document.target) + 1)
+    assert length - 8 <= longest <= length
 
 
 @pytest.mark.filterwarnings("error")
@@ -83,7 +96,7 @@ def test_two_models_are_trained_at_once_asked_and_not_trained_again(
     told = ask(*words(tmp_path, "--train-only", *settings()))
     assert told.status == 1, told.err  # three steps teach nothing
     for arm in ARMS:
-        assert f"{run_name(arm)}: stage 2 of 2: instruct" in told.out
+        assert f"{run_name(arm)}: stage 3 of 3: instruct" in told.out
         assert f"note: {run_name(arm)} answers less than 80 % exactly" in told.err
     head, *lines = told.out.splitlines()[-3:]
     assert head.split()[-2:] == ["sort", "recall"]

@@ -131,7 +131,7 @@ def command(
     for name in weak:
         print_notes(
             f"{name} answers less than {whole_percent(GOOD_SHARE)} exactly; a longer stage helps,"
-            " as with --set stages.1.training.n_steps=3000 and another --runs"
+            " as with --set stages.2.training.n_steps=3000 and another --runs"
         )
     if not train_only:
         serve_runs(*scores, listening=listening, workspace=workspace, open_page=open_it)

@@ -71,8 +71,8 @@ def serve_runs(
         if not access.keys and not is_loopback(listening.host):
             print_notes(f"there is no key: whoever reaches {listening.host} can use the server")
         address = _address(listening.host, listener)
-        names = ", ".join(served.name for served in models)
-        console().print(f"{names}: {address}", soft_wrap=True)
+        called = ", ".join(served.name for served in models)
+        console().print(f"{called}: {address}", soft_wrap=True)
         max_open = limits.max_rows * len(models) + max_queue
         server = make_server(models, access, ServerLimits(max_open=max_open))
         if open_page:
