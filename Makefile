@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks
 
-.PHONY: help demo test test-all test-browser check format reference clean
+.PHONY: help demo chat test test-all test-browser check format reference clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -17,6 +17,9 @@ help:  ## this list
 
 demo: .venv/ready  ## a whole comparison in a few minutes, and its page
 	$(BIN)/paribus demo
+
+chat: .venv/ready  ## train two small models that chat, in under ten minutes, and open their page
+	$(BIN)/paribus chat-demo
 
 test: .venv/ready  ## the default suite, a process a core
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not gpu and not browser" --numprocesses auto --dist worksteal

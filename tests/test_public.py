@@ -24,6 +24,7 @@ NAMES = [
     "build",
     "build_corpus",
     "chat",
+    "chat_demo",
     "demo",
     "diff",
     "doctor",

@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from paribus.batch import Batch as Batch
     from paribus.cli.chat import chat as chat
+    from paribus.cli.chat_demo import chat_demo as chat_demo
     from paribus.cli.corpus import build_corpus as build_corpus
     from paribus.cli.demo import demo as demo
     from paribus.cli.diff import diff as diff
@@ -68,6 +69,7 @@ else:
         "build": "paribus.model",
         "build_corpus": "paribus.cli.corpus",
         "chat": "paribus.cli.chat",
+        "chat_demo": "paribus.cli.chat_demo",
         "demo": "paribus.cli.demo",
         "diff": "paribus.cli.diff",
         "doctor": "paribus.cli.doctor",

@@ -29,6 +29,10 @@ class UnsupportedError(ParibusError):
     """What was asked is meaningful, but this machine, kernel or file format cannot do it."""
 
 
+class ClosedError(UnsupportedError):
+    """What was asked comes too late: an engine takes no more requests."""
+
+
 class RecordError(ParibusError):
     """A file on disk is missing, torn or not what it claims to be."""
 

@@ -32,8 +32,8 @@ def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[s
 def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
-        == "chat corpus demo diff doctor evaluate export fields fill-mask generate import plan"
-        " price report rows run runs serve show tasks train turns watch"
+        == "chat chat-demo corpus demo diff doctor evaluate export fields fill-mask generate import"
+        " plan price report rows run runs serve show tasks train turns watch"
     )
 
 
@@ -142,10 +142,9 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert answer.status == 2
     assert answer.out == ""
     assert (
-        answer.err
-        == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are chat, corpus,"
-        " demo, diff, doctor, evaluate, export, fields, fill-mask, generate, import, plan, price,"
-        " report, rows, run, runs, serve, show, tasks, train, turns, watch\n"
+        answer.err == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are chat,"
+        " chat-demo, corpus, demo, diff, doctor, evaluate, export, fields, fill-mask, generate,"
+        " import, plan, price, report, rows, run, runs, serve, show, tasks, train, turns, watch\n"
     )
 
 
@@ -203,6 +202,7 @@ def test_every_problem_has_a_line_of_its_own(ask):
 
 BARE = {  # what each verb is asked where torch cannot be imported
     "chat": ("x",),
+    "chat-demo": (),
     "corpus": ("build",),
     "demo": (),
     "diff": ("gpt2", "bert"),

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conversation_run import LANGUAGE, conversation_table
 from running_server import RunningServer, running_server
+
+import paribus as pb
+from paribus.workspace import Workspace
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -24,6 +28,22 @@ QUIET = [
 EVIL = "</script><script>window.planted = 1</script><img src=x onerror='window.planted = 2'>"
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 KEY = "the-key"
+# Each piece of an answer reaches the page a little later, however fast the machine is.
+SLOW_ANSWERS = """() => {
+  window.quickFetch = window.fetch;
+  window.fetch = async (...request) => {
+    const response = await window.quickFetch(...request);
+    const pause = new TransformStream({
+      async transform(piece, out) {
+        await new Promise((resume) => setTimeout(resume, 100));
+        out.enqueue(piece);
+      },
+    }, { highWaterMark: 1 }, { highWaterMark: 0 });
+    return new Response(response.body.pipeThrough(pause), response);
+  };
+}"""
+QUICK_ANSWERS = "() => { window.fetch = window.quickFetch; }"
+TURNS = {"form": "conversations", "min_turns": 2, "max_turns": 3}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +58,20 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def pair(served_runs: Path) -> Iterator[RunningServer]:
     with running_server(served_runs, ("causal", "encoder-decoder", "base")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def chatting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server of a run that was taught two languages in conversations of several turns."""
+    folder = tmp_path_factory.mktemp("chatting")
+    table = conversation_table()
+    table["architecture"] |= {"max_length": 128}
+    languages = [{**LANGUAGE, **TURNS}, {**LANGUAGE, **TURNS, "kind": "recall"}]
+    table["stages"]["1"]["corpus"] = {"sources": languages, "test": 0.2}
+    workspace = Workspace(folder / "runs", cache=folder / "cache", device="cpu")
+    pb.train_run(table, name="chatting", workspace=workspace)
+    with running_server(folder / "runs", ("chatting",)) as running:
         yield running
 
 
@@ -87,6 +121,56 @@ def test_two_models_answer_the_same_message_side_by_side(
     assert page.locator("#turns-body tr").count() == 2
     assert page.evaluate("document.querySelector('.scroll').scrollWidth") <= WIDE["width"] - 40
     assert page.locator("#offers button").count() >= 3
+    assert complaints == []
+
+
+def test_what_was_said_so_far_stays_when_an_answer_is_stopped(
+    browser: Browser, pair: RunningServer, complaints: list[str]
+) -> None:
+    page = open_page(browser, pair, complaints, viewport=WIDE)
+    page.fill("#tokens", "2000")
+    page.select_option("#model-0", "base")
+    page.select_option("#model-1", "")
+    page.evaluate(SLOW_ANSWERS)
+    page.fill("#message", "abc")
+    page.press("#message", "Enter")
+    answer = page.locator(".answer .text")
+    while len(answer.inner_text()) <= 4:
+        page.wait_for_timeout(20)
+    assert page.locator("#send").is_hidden()
+    page.click("#stop")
+    page.wait_for_selector("#stop", state="hidden")
+    assert page.locator(".answer .note").inner_text() == "Stopped."
+    assert page.locator(".answer.is-open").count() == 0
+    said = answer.inner_text()
+    assert 4 < len(said) < 200
+    assert pair.wait_until_idle()  # the server does not go on alone
+    page.evaluate(QUICK_ANSWERS)
+    send(page, "and on")
+    assert answer.first.inner_text() == said
+    assert page.locator(".turn").count() == 2
+    assert complaints == []
+
+
+def test_offers_follow_the_conversation(
+    browser: Browser, chatting: RunningServer, complaints: list[str]
+) -> None:
+    page = open_page(browser, chatting, complaints, viewport=WIDE)
+    card = chatting.models[0].card
+    openings = page.locator("#offers button").all_inner_texts()
+    assert openings == card["prompts"][:8]
+    assert page.locator(".card").first.inner_text().count("in conversations of up to 3 questions")
+    page.locator("#offers button").first.click()
+    page.wait_for_selector(".turn:last-child .cost >> nth=-1")
+    assert page.locator(".user").inner_text() == openings[0]
+    follow_ups = page.locator("#offers button").all_inner_texts()
+    assert follow_ups == [*card["follow_ups"][openings[0]], "New conversation"]
+    page.locator("#offers button").first.click()
+    page.wait_for_selector(".turn:nth-child(2) .cost >> nth=-1")
+    assert page.locator("#offers button").all_inner_texts() == follow_ups
+    page.click("#offers .anew")
+    assert page.locator(".turn").count() == 0
+    assert page.locator("#offers button").all_inner_texts() == openings
     assert complaints == []
 
 

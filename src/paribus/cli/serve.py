@@ -6,14 +6,20 @@ route but /health asks for one. Ctrl-C and SIGTERM end the server when the answe
 making have ended.
 """
 
+import threading
+import time
+import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 from typing import Annotated
 
 import typer
+import uvicorn
 
+from paribus.cli.terminal.arguments import OPEN_HELP
 from paribus.cli.terminal.console import console, print_notes
 from paribus.cli.terminal.folders import RUN_HELP, RUNS, DeviceOption, RunsOption, TokenizerOption
 from paribus.cli.terminal.import_export import PrecisionOption, parse_precision
@@ -23,12 +29,13 @@ from paribus.evaluate.represent import n_truncated_tokens, represent
 from paribus.runtime import select_device
 from paribus.serve.access import KEY_VARIABLE, access_for, is_loopback, read_keys
 from paribus.serve.app import ServerLimits
-from paribus.serve.served_model import Representations, ServedModel
+from paribus.serve.served_model import Representations
 from paribus.serve.server import EngineLimits, bind, load_models, make_server
 from paribus.serve.speaker import Speaker
 from paribus.workspace import Workspace
 
 MIB = 1 << 20
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ def serve_runs(
     max_queue: int = 256,
     tokenizer: str | Path | None = None,
     workspace: Workspace | None = None,
+    open_page: bool = False,
 ) -> None:
     """Serve runs or checkpoints until the process is asked to end: see `paribus serve --help`."""
     listening, limits = listening or Listening(), limits or EngineLimits()
@@ -62,9 +70,14 @@ def serve_runs(
             print_notes(*served.speaker.checkpoint.notes)
         if not access.keys and not is_loopback(listening.host):
             print_notes(f"there is no key: whoever reaches {listening.host} can use the server")
-        console().print(_address_line(models, listening.host, listener), soft_wrap=True)
+        address = _address(listening.host, listener)
+        called = ", ".join(served.name for served in models)
+        console().print(f"{called}: {address}", soft_wrap=True)
         max_open = limits.max_rows * len(models) + max_queue
-        make_server(models, access, ServerLimits(max_open=max_open)).run(sockets=[listener])
+        server = make_server(models, access, ServerLimits(max_open=max_open))
+        if open_page:
+            threading.Thread(target=_open_when_started, args=(server, address), daemon=True).start()
+        server.run(sockets=[listener])
 
 
 def represent_texts(speaker: Speaker, texts: Sequence[str]) -> Representations:
@@ -76,11 +89,20 @@ def represent_texts(speaker: Speaker, texts: Sequence[str]) -> Representations:
     return Representations(represent(asked, texts), n_truncated_tokens(asked, texts))
 
 
-def _address_line(models: Sequence[ServedModel], host: str, listener: socket) -> str:
+def _address(host: str, listener: socket) -> str:
     if ":" in host:
         host = f"[{host}]"
-    names = ", ".join(served.name for served in models)
-    return f"{names}: http://{host}:{listener.getsockname()[1]}/"
+    return f"http://{host}:{listener.getsockname()[1]}/"
+
+
+def _open_when_started(server: uvicorn.Server, address: str) -> None:
+    """Show the page in a browser, if there is one that can be opened."""
+    while not server.started:
+        if server.should_exit:
+            return
+        time.sleep(_POLL_SECONDS)
+    with suppress(webbrowser.Error):
+        webbrowser.open(address)
 
 
 def command(
@@ -122,6 +144,7 @@ def command(
     device: DeviceOption = None,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
+    open_it: Annotated[bool, typer.Option("--open", help=OPEN_HELP)] = False,
 ) -> None:
     keys = read_keys(key or (), key_file)
     serve_runs(
@@ -131,4 +154,5 @@ def command(
         max_queue=max_queue,
         tokenizer=tokenizer,
         workspace=Workspace(runs, device=device),
+        open_page=open_it,
     )

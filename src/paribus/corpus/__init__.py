@@ -5,6 +5,7 @@ from paribus.corpus.conversations import Turn as Turn
 from paribus.corpus.dataset import TokenisedCorpus as TokenisedCorpus
 from paribus.corpus.dataset import slice_batch as slice_batch
 from paribus.corpus.languages.questions import language_answer as language_answer
+from paribus.corpus.languages.questions import turn_answer as turn_answer
 from paribus.corpus.splits import Split as Split
 from paribus.corpus.summary import DocumentSample as DocumentSample
 from paribus.corpus.summary import SplitCount as SplitCount

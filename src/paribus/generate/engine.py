@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from paribus.errors import SpecError, UnsupportedError
+from paribus.errors import ClosedError, SpecError
 from paribus.generate.answer_choice import AnswerChooser
 from paribus.generate.answer_handle import AnswerHandle
 from paribus.generate.answer_rows import AnswerRows
@@ -90,7 +90,7 @@ class Engine:
         handle = AnswerHandle(request)
         with self._changed:
             if self._is_closed:
-                raise UnsupportedError("the engine is closed; make another one")
+                raise ClosedError("the engine is closed; make another one")
             self._waiting.append(handle)
             self._changed.notify_all()
         return handle

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from paribus.corpus import Split, TokenisedCorpus, document_turns, language_answer
+from paribus.corpus import Split, TokenisedCorpus, document_turns, turn_answer
 from paribus.corpus.conversations import prompt_tokens, readable_turns
 from paribus.corpus.order import shuffled_indices
 from paribus.corpus.own_pairs import PAIR_SPLITS, OwnPair, OwnPairs, reward_of
@@ -73,7 +73,7 @@ class _Sampler:
         turns = document_turns(dataset, split, 0, document)
         (language,) = dataset.spec.sources
         assert isinstance(language, Language)
-        right = language_answer(language, turns[-1].content)
+        right = turn_answer(language, [turn.content for turn in turns if turn.role == "user"])
         texts = [dataset.decode(answer.tokens) for answer in answers]
         rewards = [reward_of(text, right) for text in texts]
         if len(set(rewards)) < 2:

@@ -44,6 +44,9 @@ TURNS_PAGE_FILE = "turns.md"
 TURNS_CSV_FILE = "turns.csv"
 TURNS_JSON_FILE = "turns.json"
 
+# Beside the runs: what was answered in a chat, `paribus chat-demo`.
+CHAT_ANSWERS_FILE = "chat-answers.json"
+
 _STEP = "step-"
 _ASKED = "asked-"
 _ASKED_DIGITS = 16

@@ -67,7 +67,7 @@ def _section_names(table: Mapping[str, Any]) -> list[str]:
 
 
 def _field_line(name: str, value: Any) -> str:
-    return f"{_format_key(name)} = {_format_value(value)}"
+    return f"{_format_key(name)} = {inline_toml(value)}"
 
 
 def _format_key(name: str) -> str:
@@ -76,7 +76,8 @@ def _format_key(name: str) -> str:
     return _quote_text(name)
 
 
-def _format_value(value: Any) -> str:
+def inline_toml(value: Any) -> str:
+    """A value as it stands in one line, after a key."""
     match value:
         case str():
             return _quote_text(value)
@@ -86,7 +87,7 @@ def _format_value(value: Any) -> str:
                 return f"{{ {inner} }}"
             return "{}"
         case Sequence():
-            return f"[{', '.join(map(_format_value, value))}]"
+            return f"[{', '.join(map(inline_toml, value))}]"
         case _:
             return json.dumps(value)
 

@@ -2,9 +2,10 @@
 // Text of people and models is only ever put into the page as text.
 const NOBODY = "";
 const N_ARMS = 2;
+const MAX_OFFERS = 8;
 const place = (id) => document.getElementById(id);
 const cards = new Map(); // of models, by name
-let arms = []; // { name, card, messages, turns }
+let arms = []; // { side, name, card, messages, turns, and the opening message once there is one }
 let stopping = null; // ends the answers that are being made
 
 function element(tag, className, text) {
@@ -75,15 +76,27 @@ function cardOf(arm) {
   return box;
 }
 
+// Messages to try: at first questions that a model was taught to answer, then what can follow the first one.
 function showOffers() {
-  const offers = new Set(arms.flatMap((arm) => arm.card.prompts ?? []));
+  const opening = arms[0]?.opening;
+  const offers = new Set(arms.flatMap((arm) => offersOf(arm.card, opening)));
   place("offers").replaceChildren();
-  for (const text of [...offers].slice(0, 8)) {
-    const button = element("button", "", text);
-    button.type = "button";
-    button.addEventListener("click", () => send(text));
-    place("offers").append(button);
-  }
+  for (const text of [...offers].slice(0, MAX_OFFERS)) addOffer(text, () => send(text));
+  if (opening !== undefined && offers.size) addOffer("New conversation", reset).className = "anew";
+}
+
+function offersOf(card, opening) {
+  const followUps = card.follow_ups?.[opening];
+  if (followUps?.length) return followUps;
+  return card.prompts ?? [];
+}
+
+function addOffer(text, act) {
+  const button = element("button", "", text);
+  button.type = "button";
+  button.addEventListener("click", act);
+  place("offers").append(button);
+  return button;
 }
 
 async function send(text) {
@@ -100,6 +113,7 @@ async function send(text) {
   turn.scrollIntoView({ block: "nearest" });
   await Promise.all(arms.map((arm, number) => answer(arm, text, boxes[number], stopping.signal)));
   stopping = null;
+  showOffers();
   setBusy(false);
   showTurns();
   turn.scrollIntoView({ block: "nearest" });
@@ -120,6 +134,7 @@ function answerBox(arm, row) {
 }
 
 async function answer(arm, text, box, signal) {
+  arm.opening ??= text;
   arm.messages.push({ role: "user", content: text });
   const told = { text: "", usage: null, timings: null, nDropped: 0, seconds: 0 };
   try {
@@ -168,7 +183,7 @@ function bodyFor(arm) {
   const body = {
     model: arm.name,
     temperature: Number(place("temperature").value) || 0,
-    max_tokens: Math.max(1, Math.min(wanted, Math.floor(arm.card.max_model_len / 2))),
+    max_tokens: Math.max(1, Math.min(wanted, Math.floor(arm.card.max_model_len / 4))),
     seed: arm.turns.length,
     stream: true,
     stream_options: { include_usage: true },

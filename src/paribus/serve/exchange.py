@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from paribus.corpus.conversations import Turn
-from paribus.errors import ParibusError
+from paribus.errors import ClosedError, ParibusError
 from paribus.serve.answer_events import spoken_pieces
 from paribus.serve.gate import Gate
 from paribus.serve.http_errors import RequestError
@@ -163,6 +163,9 @@ def engine_fault(fault: Exception) -> RequestError:
     """What a client is told of a fault: what it can mend, and otherwise nothing of the inside."""
     if isinstance(fault, RequestError):
         return fault
+    if isinstance(fault, ClosedError):
+        message = "the server is about to end and takes no more requests; ask again later"
+        return RequestError(503, message, "server_shutting_down")
     if isinstance(fault, ParibusError):
         return RequestError(400, str(fault), "invalid_value")
     _LOG.error("a request failed", exc_info=fault)

@@ -62,6 +62,7 @@ class ServedModel:
     def card(self) -> dict[str, Any]:
         """The model as `/v1/models` lists it, with what the page shows of it."""
         spec = self.speaker.model.spec
+        prompts = example_prompts(self.speaker.checkpoint.stage)
         return {
             "id": self.name,
             "object": "model",
@@ -75,7 +76,8 @@ class ServedModel:
             "can_chat": self.speaker.can_chat,
             "fills_masks": self.speaker.fills_masks,
             "taught": taught_words(self.speaker.checkpoint.stage),
-            "prompts": example_prompts(self.speaker.checkpoint.stage),
+            "prompts": [prompt.text for prompt in prompts],
+            "follow_ups": {prompt.text: list(prompt.follow_ups) for prompt in prompts},
         }
 
     def close(self) -> None:

@@ -12,6 +12,8 @@ from paribus.spec.templates import template_columns
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 LanguageForm = Literal["pairs", "text", "conversations", "preferences"]
+MAX_TURNS = 16  # of a user, in a conversation of an invented language
+TurnCount = Annotated[int, Field(ge=1, le=MAX_TURNS, exclude_if=lambda n_turns: n_turns == 1)]
 SymbolCount = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
 PLAIN_PHRASINGS = ("{source}=",)  # what a question is without a phrasing of its own
 
@@ -44,12 +46,19 @@ class Language(Spec):
     """
 
     n_documents: Count = 100_000
-    """Number of documents that are made."""
+    """Number of documents that are made. A conversation is one, however many answers it has."""
     seed: NonNegative = 0
     """Seed of the documents."""
     form: LanguageForm = "pairs"
-    """Pairs of source and target, both as one document of running text, conversations of one
-    question and its answer, or preferences for the answer over one with a mistake.
+    """Pairs of source and target, both as one document of running text, conversations that begin
+    with a question and its answer, or preferences for the answer over one with a mistake.
+    """
+    min_turns: TurnCount = 1
+    """The smallest number of a user's turns in a conversation."""
+    max_turns: TurnCount = 1
+    """The largest number of a user's turns in a conversation. After the first, the user asks about
+    what was said: `backwards`, `again`, or in `recall` for another key, as in `and b?`. More than
+    one needs form `conversations`.
     """
     phrasings: Annotated[
         tuple[Phrasing, ...],
@@ -76,6 +85,19 @@ class Language(Spec):
             )
         if len(set(self.phrasings)) < len(self.phrasings):
             raise ValueError("phrasings has one of them twice; give each once")
+        return self
+
+    @model_validator(mode="after")
+    def _require_turns(self) -> Language:
+        if self.min_turns > self.max_turns:
+            raise ValueError(
+                f"min_turns is {self.min_turns}, above max_turns {self.max_turns}; use at most that"
+            )
+        if self.max_turns > 1 and self.form != "conversations":
+            raise ValueError(
+                f"max_turns is {self.max_turns}, but form {self.form!r} has one question each; use"
+                " form = 'conversations', or leave it out"
+            )
         return self
 
 

@@ -102,6 +102,11 @@ def _require_one_source(task: TaskData) -> None:
                 f"has a language of weight {language.weight:g}, but all questions of a task are"
                 " asked; leave it out"
             )
+        if language.max_turns != 1:
+            raise ValueError(
+                f"has a language with max_turns {language.max_turns}, but a task asks one question"
+                " at a time; leave it out"
+            )
     if task.language is not None:
         if task.reader is not None or task.paths is not None:
             raise ValueError("language is given beside reader or paths; give one of them")

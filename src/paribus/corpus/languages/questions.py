@@ -8,15 +8,16 @@ its answer can also stand in one text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from random import Random
 from string import ascii_lowercase, digits
 
-from paribus.corpus.conversations import Turn, prompt_bytes
+from paribus.corpus.conversations import ASSISTANT, Turn, conversation_documents, prompt_bytes
 from paribus.corpus.documents import Document
+from paribus.corpus.languages.follow_ups import draw_follow_up, follow_up_answer, sort_letters
 from paribus.corpus.languages.grammar import draw_sentence, translate
 from paribus.corpus.languages.linear import draw_examples, last_value
 from paribus.errors import SpecError
@@ -41,18 +42,26 @@ QUESTIONS_PER_STREAM = 1024  # questions drawn from one stream
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A source, the question as it is put, its answer, and the document of all of it."""
+    """A source, the question as it is put, its answer, and the documents of all of it: one for
+    each answer of a conversation, otherwise one.
+    """
 
     source: str
     question: str
     answer: str
-    document: Document
+    documents: tuple[Document, ...]
+    follow_ups: tuple[tuple[str, str], ...] = ()  # what is asked next, each with its answer
+
+    @property
+    def exchanges(self) -> tuple[tuple[str, str], ...]:
+        """All that a user says, in order, each with its answer."""
+        return ((self.question, self.answer), *self.follow_ups)
 
 
 def language_documents(language: InventedLanguage, progress: Watcher) -> Iterator[Document]:
     """All questions with their answers, in the form that the language is asked for."""
     for question in language_questions(language, progress):
-        yield question.document
+        yield from question.documents
 
 
 def language_questions(language: InventedLanguage, progress: Watcher) -> Iterator[AnsweredQuestion]:
@@ -66,11 +75,17 @@ def language_questions(language: InventedLanguage, progress: Watcher) -> Iterato
             phrasings = Random(
                 derive_seed(language.seed, "corpus", language.kind, block, "phrasing")
             )
+            follow_ups = Random(
+                derive_seed(language.seed, "corpus", language.kind, block, "follow-up")
+            )
             together = min(QUESTIONS_PER_STREAM, language.n_documents - first)
             for _ in range(together):
                 source = draw_source(language, draw)
                 phrasing = phrasings.choice(language.phrasings)
-                yield _answered_question(language, source, phrasing, mistakes)
+                question = _answered_question(language, source, phrasing, mistakes)
+                if language.max_turns > 1:
+                    question = _continued(language, question, follow_ups)
+                yield question
             progress.advance(together)
 
 
@@ -95,7 +110,26 @@ def _answered_question(
             prompt = prompt_bytes([Turn("user", question)])
             mistaken = draw_mistake(language, answer, mistakes).encode()
             document = Document(prompt, target, mistaken, split_by=split_by)
-    return AnsweredQuestion(source, question, answer, document)
+    return AnsweredQuestion(source, question, answer, (document,))
+
+
+def _continued(
+    language: InventedLanguage, question: AnsweredQuestion, rng: Random
+) -> AnsweredQuestion:
+    """A question with what is asked after it. All its answers are in the split of the source."""
+    follow_ups: list[tuple[str, str]] = []
+    answer = question.answer
+    for _ in range(rng.randint(language.min_turns, language.max_turns) - 1):
+        message = draw_follow_up(language, question.source, rng)
+        answer = follow_up_answer(language, question.source, answer, message)
+        follow_ups.append((message, answer))
+    continued = replace(question, follow_ups=tuple(follow_ups))
+    turns: list[Turn] = []
+    for message, response in continued.exchanges:
+        turns += [Turn("user", message), Turn(ASSISTANT, response)]
+    split_by = question.documents[0].split_by
+    documents = [replace(one, split_by=split_by) for one in conversation_documents(turns)]
+    return replace(continued, documents=tuple(documents))
 
 
 def _require_readable(language: InventedLanguage, question: str, source: str) -> None:
@@ -135,6 +169,15 @@ def language_answer(language: InventedLanguage, question: str) -> str:
     return source_answer(language, question_source(language, question))
 
 
+def turn_answer(language: InventedLanguage, messages: Sequence[str]) -> str:
+    """The one right answer to the last of a user's messages, the first of which is a question."""
+    source = question_source(language, messages[0])
+    answer = source_answer(language, source)
+    for message in messages[1:]:
+        answer = follow_up_answer(language, source, answer, message)
+    return answer
+
+
 def question_source(language: InventedLanguage, question: str) -> str:
     """The source that a question is about; ValueError where it has none of the phrasings.
 
@@ -168,7 +211,7 @@ def source_answer(language: InventedLanguage, source: str) -> str:
         case ReverseLanguage():
             return source[::-1]
         case SortLanguage():
-            return "".join(sorted(source, key=SYMBOLS.index))
+            return sort_letters(source)
         case RecallLanguage():
             pairs, key = source.split("?")
             return dict(zip(pairs[::2], pairs[1::2], strict=True))[key]

@@ -33,7 +33,7 @@ def language_rows(language: InventedLanguage, split: TaskSplit) -> Iterator[Task
     shares = Corpus.model_fields
     earlier: set[str] = set()
     for own in language_questions(language, Watcher()):
-        digest = split_digest(own.document)
+        digest = split_digest(own.documents[0])
         if split_of(digest, shares["valid"].default, shares["test"].default) != split:
             continue
         if own.source in earlier:
