@@ -43,14 +43,12 @@ def say_rest(
         n_places *= 2
     shape = ("answers", n_places, seen_BV is None, *_settings(rows, chooser), *sized_shape(tensors))
     steps = model_steps(model, cache.weights)
-    step = step_of(model, tensors, steps.weights)
-    answers, release = take_graph(
-        rows,
-        steps,
-        shape,
-        lambda: CapturedAnswers(step, tensors, rows, chooser, seen_BV, n_places),
-    )
-    answers.held = weights_held(model, steps.weights)
+
+    def make() -> CapturedAnswers:
+        held, step = weights_held(model, steps.weights), step_of(model, tensors, steps.weights)
+        return CapturedAnswers(step, held, tensors, rows, chooser, seen_BV, n_places)
+
+    answers, release = take_graph(rows, steps, shape, make)
     answers.run(tensors, rows, chooser, seen_BV)
     release()
 
@@ -69,16 +67,18 @@ class CapturedAnswers:
     def __init__(
         self,
         step: Step,
+        held: object,
         tensors: StepTensors,
         rows: SaidRows,
         chooser: TokenChooser,
         seen_BV: Tensor | None,
         n_places: int,
     ):
-        """Rows of the same settings, with at most `n_places` tokens, may use it."""
+        """Rows of the same settings, with at most `n_places` tokens, may use it. `held` are the
+        weights that `step` reads.
+        """
         n_rows, device = tensors.n_texts, rows.lengths_B.device
-        self._tensors = copy_tensors(tensors.flat())
-        self.held: object = None  # weights that the graph knows by their addresses alone
+        self._tensors, self._held = copy_tensors(tensors.flat()), held
         self._bar_V, self._choices = chooser.bar_V.clone(), chooser.choices
         self._ends, self._pad = rows.ends, rows.pad
         self._token_B1 = torch.zeros(n_rows, 1, dtype=torch.int64, device=device)
