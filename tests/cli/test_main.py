@@ -1,5 +1,6 @@
 """The command line as a whole: verbs, help, exit status and what goes where."""
 
+import ast
 import fcntl
 import os
 import pty
@@ -8,11 +9,12 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from paribus import __version__
+from paribus import __version__, cli
 from paribus.cli import main, verb_summary, verbs
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -350,3 +352,30 @@ def test_a_setting_that_lies_deep_is_refused_in_a_line(ask, words, setting):
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.startswith("error: ")
     assert "Traceback" not in answer.err
+
+
+def test_an_option_called_like_its_value_is_named(verb_modules: list[Path]) -> None:
+    """Some versions of typer take the name of the value for that of the option."""
+    unnamed = []
+    for path in verb_modules:
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                unnamed += [f"{path.name}: {name}" for name in unnamed_options(function)]
+    assert verb_modules
+    assert unnamed == []
+
+
+@pytest.fixture
+def verb_modules() -> list[Path]:
+    return sorted(Path(cli.__file__).parent.rglob("*.py"))
+
+
+def unnamed_options(function: ast.FunctionDef) -> Iterator[str]:
+    """Parameters whose option has no name of its own, and a value of the same name."""
+    for parameter in function.args.args:
+        for call in ast.walk(parameter.annotation or ast.Constant(None)):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "typer.Option":
+                values = {one.arg: ast.unparse(one.value) for one in call.keywords}
+                metavar = values.get("metavar", "").strip("'").lower()
+                if not call.args and metavar == parameter.arg:
+                    yield parameter.arg

@@ -111,7 +111,8 @@ def command(
         ),
     ] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port of the page; 0: any.")
+        int,
+        typer.Option("--port", min=0, max=65535, metavar="PORT", help="Port of the page; 0: any."),
     ] = 8000,
     open_it: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")

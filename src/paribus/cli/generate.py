@@ -198,7 +198,9 @@ def command(
     order: Annotated[
         str,
         typer.Option(
-            metavar="ORDER", help="Of a model that fills masks: left (to right) or confident."
+            "--order",
+            metavar="ORDER",
+            help="Of a model that fills masks: left (to right) or confident.",
         ),
     ] = "left",
     tokenizer: TokenizerOption = None,

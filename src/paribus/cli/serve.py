@@ -108,14 +108,18 @@ def _open_when_started(server: uvicorn.Server, address: str) -> None:
 def command(
     run: Annotated[list[str], typer.Argument(metavar="RUN…", help=RUN_HELP)],
     host: Annotated[
-        str, typer.Option(metavar="HOST", help="Address to listen on; by default this machine's.")
+        str,
+        typer.Option(
+            "--host", metavar="HOST", help="Address to listen on; by default this machine's."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port; 0: any free one.")
+        int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="Port; 0: any free one.")
     ] = 8000,
     key: Annotated[
         list[str] | None,
         typer.Option(
+            "--key",
             metavar="KEY",
             help="A key that clients must have. May be repeated. Others can see it in the list of"
             f" processes: better use --key-file or the variable {KEY_VARIABLE}.",

@@ -97,7 +97,9 @@ def command(
     split: Annotated[
         str | None,
         typer.Option(
-            metavar="SPLIT", help="The split for --pairs: train (the default), valid, test."
+            "--split",
+            metavar="SPLIT",
+            help="The split for --pairs: train (the default), valid, test.",
         ),
     ] = None,
     force: Annotated[

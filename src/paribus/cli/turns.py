@@ -182,7 +182,9 @@ def command(
     design: Annotated[
         str | None,
         typer.Option(
-            metavar="DESIGN", help="A design of conversations instead: turns, or a file of yours."
+            "--design",
+            metavar="DESIGN",
+            help="A design of conversations instead: turns, or a file of yours.",
         ),
     ] = None,
     scale: Annotated[

@@ -12,7 +12,6 @@ pads with scores of 0 (torch 2.11 to 2.13, pytorch/pytorch#196678, NVIDIA/cudnn-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.bias import causal_lower_right
 
 from paribus.masks import Causal, Full, Prefix, Reverse, Rule
 from paribus.model.kernels.attention_mask import AttentionMask
@@ -123,8 +122,7 @@ def _attend_group(
         case Causal() if mask.is_aligned:
             return _attend(query, key, value, True, scale)
         case Causal() | Prefix() if not _is_last_query(mask) and _is_causal_tail(rule, mask):
-            tail = causal_lower_right(query.shape[2], key.shape[2])
-            return F.scaled_dot_product_attention(query, key, value, attn_mask=tail, scale=scale)
+            return _attend_causal_tail(query, key, value, scale)
         case Full() | Causal():
             return _attend_to_all(query, key, value, mask, scale)
         case Reverse():
@@ -142,6 +140,15 @@ def _attend_group(
             return _attend_split_prefix(query, key, value, prefix, scale)
         case _:
             raise AssertionError(f"{rule} is not fusible")
+
+
+def _attend_causal_tail(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """The last positions see all before them."""
+    # imports torch's compiler, which takes a second
+    from torch.nn.attention.bias import causal_lower_right
+
+    tail = causal_lower_right(query.shape[2], key.shape[2])
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=tail, scale=scale)
 
 
 def _attend_to_all(
