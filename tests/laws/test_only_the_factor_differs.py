@@ -54,6 +54,7 @@ LANGUAGES = ("copy", "reverse", "sort", "recall", "linear", "translation", "arit
 for language in LANGUAGES:
     REQUIRED.setdefault(language, {})["phrasings"] = ["{source}:"]
 
+TURN_LEAVES = ("min_turns", "max_turns")  # of an invented language in conversations
 # What goes with a source or an objective that asks for it: sources, objective, kind of stage.
 TALK = {"kind": "copy", "form": "conversations"}
 TOGETHER: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -87,7 +88,7 @@ def is_of_every_stage(leaf: str) -> bool:
     """Has the only stage of a run this leaf? Only a later stage changes the architecture."""
     later = ("[conversations]", "[preferences]", "[preference]")
     refused = ("components.objective[labels]", "components.objective[tags]")  # in a mixture
-    if any(tag in leaf for tag in (*later, *refused)):
+    if any(tag in leaf for tag in (*later, *refused)) or leaf.endswith(TURN_LEAVES):
         return False
     return leaf != "kind" and "[file]" not in leaf and not leaf.startswith("architecture.")
 
@@ -103,6 +104,12 @@ def written(leaf: str) -> dict[str, Any]:
         table["corpus"] = {
             "sources": [{"kind": kinds["sources"], **REQUIRED.get(kinds["sources"], {})}]
         }
+    if leaf.endswith(TURN_LEAVES):
+        source = {"kind": kinds["sources"], "form": "conversations", "min_turns": 2, "max_turns": 3}
+        required = {**REQUIRED.get(kinds["sources"], {})}
+        required.pop("phrasings")
+        table["corpus"] = {"sources": [{**required, **source}]}
+        table["objective"] = "seq2seq"
     if leaf == "corpus.shuffled_targets":
         table["corpus"] = {"sources": ["copy"], "shuffled_targets": True}
     if "tokenizer" in kinds:
@@ -283,7 +290,9 @@ CHAIN_WITNESS = f"stages.1.{WITNESS}"
 LATER_LEAVES = [
     leaf
     for leaf in leaf_paths(Stage)
-    if re.search(r"\[(conversations|preferences|preference)\]", leaf)
+    if (
+        re.search(r"\[(conversations|preferences|preference)\]", leaf) or leaf.endswith(TURN_LEAVES)
+    )
     and leaf != "objective[preference].kind"
 ]
 # a later stage has the tokenizer of the first, and an objective that can be measured
@@ -296,6 +305,8 @@ CHAIN_LEAVES = [
 
 def stage_kind(leaf: str) -> str:
     """The kind of a later stage that has a leaf."""
+    if leaf.endswith(TURN_LEAVES):
+        return "instruct"
     for kind in re.findall(r"\[([\w-]+)\]", leaf):
         if kind in TOGETHER:
             return TOGETHER[kind][2]

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -71,7 +72,7 @@ CHOICES = [
     ("by_head(causal, prefix)", WHOLE, None, "fused", "flex", "flex"),
     ("by_head(causal, window(3))", WHOLE, None, "masked", "flex", "flex"),
     ("causal", NEWEST, WHOLE, "fused", "fused", "fused"),  # a single newest query sees all
-    ("causal", SOME, WHOLE, "masked", "flex", "flex"),
+    ("causal", SOME, WHOLE, "masked", "fused", "fused"),
     ("full", SOME, WHOLE, "fused", "fused", "fused"),
     ("reverse", NEWEST, WHOLE, "masked", "flex", "flex"),
     ("prefix", NEWEST, WHOLE, "fused", "fused", "fused"),
@@ -104,6 +105,19 @@ def test_a_bias_needs_the_whole_mask(rule, device):
 def test_a_prefix_is_joined_on_cuda_only_for_heads_of_a_multiple_of_8():
     assert choose_kernel(_view("prefix", device="cuda"), bfloat16, 72, has_bias=False) == "fused"
     assert choose_kernel(_view("prefix", device="cuda"), bfloat16, 60, has_bias=False) == "flex"
+
+
+def test_a_text_that_grows_waits_for_no_compiler():
+    growing = replace(_view("window(3)", SOME, WHOLE, "cuda"), is_passing=True)
+    assert choose_kernel(growing, bfloat16, 64, has_bias=False) == "masked"
+    with pytest.raises(UnsupportedError, match="compiled for lengths that hardly come again"):
+        choose_kernel(growing, bfloat16, 64, has_bias=False, kernel="flex")
+
+
+def test_the_last_queries_after_a_prefix_are_fused_on_cuda():
+    after, before = BatchLayout(B, 4, start=3, prefix=3), BatchLayout(B, 5, start=2, prefix=3)
+    assert choose_kernel(_view("prefix", after, WHOLE, "cuda"), float32, 64, False) == "fused"
+    assert choose_kernel(_view("prefix", before, WHOLE, "cuda"), float32, 64, False) == "flex"
 
 
 def test_without_cuda_or_cpu_a_prefix_is_masked():

@@ -147,7 +147,7 @@ def copy_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
 
 
-def load_tensors(own: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+def load_tensors(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
     """Copy tensors into those that a graph knows."""
-    for target, source in zip(own, given, strict=True):
+    for target, source in zip(targets, sources, strict=True):
         target.copy_(source)
