@@ -107,11 +107,10 @@ def test_a_prefix_is_joined_on_cuda_only_for_heads_of_a_multiple_of_8():
     assert choose_kernel(_view("prefix", device="cuda"), bfloat16, 60, has_bias=False) == "flex"
 
 
-def test_a_text_that_grows_waits_for_no_compiler():
+def test_a_text_that_grows_waits_for_no_compiler_unless_that_is_asked_for():
     growing = replace(_view("window(3)", SOME, WHOLE, "cuda"), is_passing=True)
     assert choose_kernel(growing, bfloat16, 64, has_bias=False) == "masked"
-    with pytest.raises(UnsupportedError, match="compiled for lengths that hardly come again"):
-        choose_kernel(growing, bfloat16, 64, has_bias=False, kernel="flex")
+    assert choose_kernel(growing, bfloat16, 64, has_bias=False, kernel="flex") == "flex"
 
 
 def test_the_last_queries_after_a_prefix_are_fused_on_cuda():

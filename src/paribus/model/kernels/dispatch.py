@@ -59,7 +59,7 @@ def choose_kernel(
         return kernel
     if why_not["fused"] is None:
         return "fused"
-    if why_not["flex"] is None:
+    if why_not["flex"] is None and not mask.is_passing:  # which is compiled for every length
         return "flex"
     return "masked"
 
@@ -73,8 +73,6 @@ def _fused_refusal(mask: AttentionMask, half: bool, d_head: int, has_bias: bool)
 def _flex_refusal(mask: AttentionMask, d_head: int, has_bias: bool) -> str | None:
     if mask.device.type != "cuda":
         return "it trains on CUDA alone"
-    if mask.is_passing:
-        return "it would be compiled for lengths that hardly come again"
     if mask.queries.places_BT is not None or mask.keys.places_BT is not None:
         return "it counts positions one by one"
     if d_head < 16:
