@@ -18,6 +18,7 @@ from paribus.generate.mask_filling import (
     mask_candidates,
     mask_filling_layout,
 )
+from paribus.generate.requests import token_bar
 from paribus.interop import load_checkpoint
 from paribus.model import Transformer
 from paribus.objectives.framing import ItemLayout, lay_context
@@ -162,3 +163,12 @@ def test_candidates_are_those_of_transformers(tmp_path: Path) -> None:
         assert [one.token for one in candidates] == ids.tolist()
         assert [one.probability for one in candidates] == pytest.approx(chances.tolist(), abs=1e-5)
         assert [one.text for one in candidates] == [tokenizer.decode([one]) for one in ids]
+
+
+def test_filling_masks_bars_the_mask_for_nobody_else() -> None:
+    model, layout = model_and_layout()
+    open_layout = replace(layout, bars_special_tokens=False)
+    before = token_bar(open_layout, model.spec.n_vocab, torch.device("cpu"))[MASK].item()
+    fill_answers(model, open_layout, CONTEXTS, Sampling(n_tokens=2))
+    after = token_bar(open_layout, model.spec.n_vocab, torch.device("cpu"))[MASK].item()
+    assert before == after == 0

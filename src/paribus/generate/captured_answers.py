@@ -6,6 +6,8 @@ never waits for a token.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -41,16 +43,30 @@ def say_rest(
     n_places = MIN_PLACES
     while n_places < rows.n_places:
         n_places *= 2
-    shape = ("answers", n_places, seen_BV is None, *_settings(rows, chooser), *sized_shape(tensors))
+    begun = _BegunAnswers(tensors, rows, chooser, seen_BV)
     steps = model_steps(model, cache.weights)
 
     def make() -> CapturedAnswers:
         held, step = weights_held(model, steps.weights), step_of(model, tensors, steps.weights)
-        return CapturedAnswers(step, held, tensors, rows, chooser, seen_BV, n_places)
+        return CapturedAnswers(step, held, begun, n_places)
 
-    answers, release = take_graph(rows, steps, shape, make)
-    answers.run(tensors, rows, chooser, seen_BV)
+    answers, release = take_graph(rows, steps, ("answers", n_places, *begun.shape()), make)
+    answers.run(begun)
     release()
+
+
+class _BegunAnswers(NamedTuple):
+    """Rows that have said something, and how they go on."""
+
+    tensors: StepTensors
+    rows: SaidRows
+    chooser: TokenChooser
+    seen_BV: Tensor | None
+
+    def shape(self) -> StepShape:
+        """What a graph depends on."""
+        settings = _settings(self.rows, self.chooser)
+        return (self.seen_BV is None, *settings, *sized_shape(self.tensors))
 
 
 def _settings(rows: SaidRows, chooser: TokenChooser) -> StepShape:
@@ -64,19 +80,11 @@ def _settings(rows: SaidRows, chooser: TokenChooser) -> StepShape:
 class CapturedAnswers:
     """A graph, and the buffers of the rows that it knows. One answer at a time may use it."""
 
-    def __init__(
-        self,
-        step: Step,
-        held: object,
-        tensors: StepTensors,
-        rows: SaidRows,
-        chooser: TokenChooser,
-        seen_BV: Tensor | None,
-        n_places: int,
-    ):
-        """Rows of the same settings, with at most `n_places` tokens, may use it. `held` are the
-        weights that `step` reads.
+    def __init__(self, step: Step, held: object, like: _BegunAnswers, n_places: int):
+        """Rows like these, with at most `n_places` tokens, may use it. `held` are the weights that
+        `step` reads.
         """
+        tensors, rows, chooser, seen_BV = like
         n_rows, device = tensors.n_texts, rows.lengths_B.device
         self._tensors, self._held = copy_tensors(tensors.flat()), held
         self._bar_V, self._choices = chooser.bar_V.clone(), chooser.choices
@@ -92,15 +100,10 @@ class CapturedAnswers:
         self._tensors[0].zero_()  # what is written now is overwritten when rows come
         self._graph = capture(lambda: self._say(step(self._token_B1, *self._tensors)))
 
-    def run(
-        self,
-        tensors: StepTensors,
-        rows: SaidRows,
-        chooser: TokenChooser,
-        seen_BV: Tensor | None,
-    ) -> None:
+    def run(self, begun: _BegunAnswers) -> None:
         """Let rows say the rest."""
-        self._load(tensors, rows, chooser, seen_BV)
+        self._load(begun)
+        rows, chooser = begun.rows, begun.chooser
         place, looks = rows.n_said, list[_Look]()
         while place < rows.n_places:
             n_now = min(AT_ONCE, rows.n_places - place)
@@ -117,13 +120,8 @@ class CapturedAnswers:
                 break
         rows.take(self._said_BT, self._lengths_B)
 
-    def _load(
-        self,
-        tensors: StepTensors,
-        rows: SaidRows,
-        chooser: TokenChooser,
-        seen_BV: Tensor | None,
-    ) -> None:
+    def _load(self, begun: _BegunAnswers) -> None:
+        tensors, rows, chooser, seen_BV = begun
         load_tensors(self._tensors, tensors.flat())
         self._bar_V.copy_(chooser.bar_V)
         self._token_B1.copy_(rows.said_BT[:, -1:])

@@ -22,7 +22,7 @@ from paribus.philox import first_uniforms
 from paribus.runtime import derive_seed, derive_seed_per_name
 
 N_LIKELIEST = 1024  # tokens that top-p looks at first, where sorting is slow
-DRAW_BLOCK = 256  # tokens
+DRAW_BLOCK, MIN_BLOCKED = 256, 8192  # tokens of a block, and from which on there are blocks
 _LEAST_DRAW = sys.float_info.min  # so that a draw of 0 takes no token of probability 0
 
 
@@ -203,7 +203,7 @@ def draw_tokens(scores_BV: Tensor, uniforms_B: Tensor) -> Tensor:
     largest is 0.
     """
     weights_BV = scores_BV.exp()
-    if scores_BV.device.type == "cuda" and scores_BV.shape[1] > DRAW_BLOCK**2 // 8:
+    if scores_BV.device.type == "cuda" and scores_BV.shape[1] >= MIN_BLOCKED:
         return draw_by_blocks(weights_BV, uniforms_B)
     cumulative_BV = weights_BV.cumsum(-1)
     draws_B1 = uniforms_B[:, None] * cumulative_BV[:, -1:]

@@ -137,7 +137,7 @@ def fill_rows(
     """
     device = rows.tokens_BT.device
     chooser = TokenChooser(requests, layout, model.spec.n_vocab, device)
-    chooser.bar_V[layout.vocabulary.mask] = float("-inf")
+    chooser.bar_token(layout.vocabulary.mask)
     seen_BV = chooser.tokens_seen(rows.tokens_BT, rows.real_BT)
     is_confident_B = torch.tensor(
         [one.order == "confident" for one in requests.samplings], device=device

@@ -59,6 +59,11 @@ class TokenChooser:
             return None
         return tokens_read(self.layout, inputs_BT, real_BT, self.n_vocab)
 
+    def bar_token(self, token: int) -> None:
+        """Never say a token that others may say."""
+        self.bar_V = self.bar_V.clone()  # it is shared
+        self.bar_V[token] = float("-inf")
+
     def choose(self, logits_BV: Tensor, place: int, seen_BV: Tensor | None) -> Tensor:
         """The token of each row at a place of its answer."""
         logits_BV = logits_BV + self.bar_V

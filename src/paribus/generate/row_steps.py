@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -17,6 +19,7 @@ from paribus.generate.model_steps import (
 from paribus.generate.recording import Step
 from paribus.generate.step_tensors import StepTensors
 from paribus.model import Transformer
+from paribus.model.cache import Keys
 from paribus.model.steady_pass import SteadyPass
 from paribus.model.text_rows import TextRows
 
@@ -80,7 +83,7 @@ class RowSteps:
     def _captured_logits(self, tokens: list[int]) -> Tensor | None:
         if self._n_asked <= MIN_TOKENS:
             return None
-        if self._graph is None or not self._graph.is_over(self._rows):
+        if self._graph is None or not self._graph.has_buffers_of_rows():
             self._graph = RowsGraph(self._model, self._rows)
         return self._graph.logits(tokens)
 
@@ -110,9 +113,9 @@ class RowsGraph:
 
         self._graph, self._run = None, run
 
-    def is_over(self, rows: TextRows) -> bool:
-        """Are these still the buffers of the rows?"""
-        return rows.all_slots()[0][0].data_ptr() == self._layers[0][0].data_ptr()
+    def has_buffers_of_rows(self) -> bool:
+        """Are its buffers still those of the rows, in every layer?"""
+        return _places(self._rows.all_slots()) == _places(self._layers)
 
     def logits(self, tokens: list[int]) -> Tensor:
         """The logits of what follows a token of every row, [B, V]."""
@@ -124,3 +127,8 @@ class RowsGraph:
             self._graph = capture(self._run)
         self._graph.replay()
         return self._logits_RV[: len(tokens)]
+
+
+def _places(layers: Sequence[Keys]) -> list[tuple[int, tuple[int, ...]]]:
+    """Where buffers lie, and how large they are."""
+    return [(one.data_ptr(), tuple(one.shape)) for keys in layers for one in keys]
