@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from invented_languages import LANGUAGES
 from pydantic import ValidationError
 from small_corpus import build_small_corpus
 
@@ -23,15 +24,6 @@ from paribus.spec.languages import MAX_TURNS
 from paribus.spec.tasks import GenerationTask
 from paribus.watcher import Watcher
 
-LANGUAGES = (
-    CopyLanguage,
-    ReverseLanguage,
-    SortLanguage,
-    RecallLanguage,
-    LinearLanguage,
-    TranslationLanguage,
-    ArithmeticLanguage,
-)
 BY_HAND = [
     (CopyLanguage(), ("cab=", "backwards"), "bac"),
     (CopyLanguage(), ("cab=", "sorted", "backwards"), "cba"),

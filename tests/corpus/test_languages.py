@@ -4,6 +4,7 @@ import re
 from random import Random
 
 import pytest
+from invented_languages import LANGUAGES
 from pydantic import ValidationError
 
 from paribus.corpus import language_answer
@@ -25,16 +26,6 @@ from paribus.spec import (
     ReverseLanguage,
     SortLanguage,
     TranslationLanguage,
-)
-
-LANGUAGES = (
-    CopyLanguage,
-    ReverseLanguage,
-    SortLanguage,
-    RecallLanguage,
-    LinearLanguage,
-    TranslationLanguage,
-    ArithmeticLanguage,
 )
 
 BY_HAND = [

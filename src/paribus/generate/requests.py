@@ -98,11 +98,7 @@ def barred_tokens(layout: ItemLayout, n_vocab: int) -> Tensor:
     """Which tokens may not be said, [V]: all but text and what ends an answer, unless the layout
     bars none.
     """
-    barred_V = torch.zeros(n_vocab, dtype=torch.bool)
-    if layout.bars_special_tokens:
-        barred_V[layout.vocabulary.n_text :] = True
-        barred_V[list(layout.end_tokens)] = False
-    return barred_V
+    return token_bar(layout, n_vocab, torch.device("cpu")).isinf()
 
 
 def token_bar(layout: ItemLayout, n_vocab: int, device: torch.device) -> Tensor:
