@@ -1,7 +1,7 @@
 """Choices that share a context: read once and continued over a cache, against read whole each.
 
     python benchmarks/shared_contexts.py                  # 4 layers of 256, on a CPU
-    python benchmarks/shared_contexts.py --large --device cuda
+    python benchmarks/shared_contexts.py --size large --device cuda
 
 Both ways score the same items, of random tokens, in turn. A ratio above 1 says how many times
 faster the shared way is. It is the median over rounds.
@@ -25,9 +25,12 @@ from paribus.runtime import select_device
 from paribus.spec import load
 from paribus.spec.objectives import CausalLM, MixtureComponent
 
-SMALL = {"n_layers": 4, "d_model": 256, "n_heads": 4}
-TINY = {"n_layers": 2, "d_model": 64, "n_heads": 2}
-LARGE = {"n_layers": 12, "d_model": 768, "n_heads": 12}
+SIZES = {
+    "tiny": {"n_layers": 2, "d_model": 64, "n_heads": 2},
+    "small": {"n_layers": 4, "d_model": 256, "n_heads": 4},
+    "large": {"n_layers": 12, "d_model": 768, "n_heads": 12},
+    "xl": {"n_layers": 48, "d_model": 1600, "n_heads": 25},
+}
 MAX_LENGTH = 1024
 CONTEXTS = (4, 16, 64, 256)
 CHOICES = ((2, 8), (4, 8), (4, 32))  # how many, and tokens of each
@@ -59,8 +62,8 @@ def seconds_of(model: Transformer, layout: ItemLayout, items: list[LaidItem], le
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--large", action="store_true", help="12 layers of width 768")
-    parser.add_argument("--tiny", action="store_true", help="2 layers of width 64")
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--contexts", type=int, nargs="+", default=CONTEXTS)
     parser.add_argument("--preset", default="gpt2")
     parser.add_argument("--items", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
@@ -68,16 +71,14 @@ def main() -> None:
     asked = parser.parse_args()
     device = select_device(asked.device)
     vocabulary = vocabulary_of(byte_tokenizer())
-    sizes = SMALL
-    if asked.large or asked.tiny:
-        sizes = LARGE if asked.large else TINY
+    sizes = SIZES[asked.size]
     architecture = load(asked.preset, n_vocab=vocabulary.size, max_length=MAX_LENGTH, **sizes)
     data_type = torch.bfloat16 if device.type == "cuda" else torch.float32
     model = build(architecture, seed=0).to(device, data_type)
     component = MixtureComponent(objective=CausalLM())
     layout = item_layout(component, model.spec, vocabulary, MAX_LENGTH)
     print(f"{asked.preset}, {sizes}, {asked.items} items, {device}, {data_type}")
-    for n_context in CONTEXTS:
+    for n_context in asked.contexts:
         for n_choices, n_target in CHOICES:
             ratios = []
             for ragged in (False, True):

@@ -98,17 +98,16 @@ class RowsGraph:
     def __init__(self, model: Transformer, rows: TextRows):
         self._rows, self._layers = rows, rows.all_slots()
         self._held, n_rows = weights_held(model, rows.weights), rows.n_row_capacity
-        self._numbers_R3 = torch.zeros(n_rows, 3, dtype=torch.int64, device=rows.device)
-        token_R1, place_R1, prefix_R1 = self._numbers_R3.clone().split(1, 1)
-        prefix = prefix_R1[:, 0] if rows.has_prefix else 0
+        # token, place and prefix of each row
+        self._numbers_3R = torch.zeros(3, n_rows, dtype=torch.int64, device=rows.device)
+        own_3R = self._numbers_3R.clone()
+        token_R1, place_R1 = own_3R[0][:, None], own_3R[1][:, None]
+        prefix = own_3R[2] if rows.has_prefix else 0
         tensors = StepTensors(SteadyPass(place_R1, self._layers, prefix, model.spec.max_length))
         step, self._logits_RV = step_of(model, tensors, rows.weights), torch.empty(0)
 
         def run() -> None:
-            for target, numbers in zip(
-                (token_R1, place_R1, prefix_R1), self._numbers_R3.split(1, 1), strict=True
-            ):
-                target.copy_(numbers)
+            own_3R.copy_(self._numbers_3R)
             self._logits_RV = step(token_R1, *tensors.flat())
 
         self._graph, self._run = None, run
@@ -120,9 +119,9 @@ class RowsGraph:
     def logits(self, tokens: list[int]) -> Tensor:
         """The logits of what follows a token of every row, [B, V]."""
         texts = self._rows.texts(range(self._rows.n_rows))
-        numbers_B3 = torch.tensor([tokens, texts.lengths, texts.prefixes]).T
-        self._numbers_R3.zero_()
-        self._numbers_R3[: len(tokens)] = numbers_B3.contiguous().to(self._numbers_R3.device)
+        numbers_3B = torch.tensor([tokens, texts.lengths, texts.prefixes])
+        self._numbers_3R.zero_()
+        self._numbers_3R[:, : len(tokens)] = numbers_3B.to(self._numbers_3R.device)
         if self._graph is None:
             self._graph = capture(self._run)
         self._graph.replay()

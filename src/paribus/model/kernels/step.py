@@ -118,6 +118,7 @@ def attend_once(
     assert _kernels is not None
     n_texts, n_kv_heads, n_slots, width = keys_BGSE.shape
     assert keys_BGSE.stride(3) == values_BGSE.stride(3) == 1
+    assert place_B1 is None or n_texts == 1 or place_B1.stride(0) == 1
     out_BO = heads_BO.new_empty((n_texts, n_heads * width))
     n_parts, partial = _n_parts(n_texts * n_heads, n_slots), None
     if n_parts > 1:
