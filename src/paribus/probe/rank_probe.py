@@ -88,8 +88,9 @@ class SpectraObserver:
             add(f"numerical rank at {tolerance:g}", numerical_rank(values_BHN, tolerance))
         rounding = rounding_tolerance(matrices)
         add("numerical rank above rounding", numerical_rank(values_BHN, rounding))
-        determinant = log_determinant(scores_BHTS, visible.expand_as(scores_BHTS))
-        if determinant is not None:
+        if place.branch == "attention":
+            determinant = log_determinant(scores_BHTS, visible.expand_as(scores_BHTS))
+            assert determinant is not None
             add("log |det|", determinant)
         shares = energy_shares(values_BHN)
         for n_directions in self._spec.n_directions:
