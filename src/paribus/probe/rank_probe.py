@@ -28,6 +28,7 @@ from paribus.record.probe_rows import ProbeRow
 from paribus.spec.probes import RankProbe
 from paribus.watcher import Watcher
 
+AT_ONCE = 4  # texts
 N_CURVE_POINTS = 32  # of a spectrum
 QUANTILES = {"median over heads": 0.5, "lowest tenth": 0.1, "highest tenth": 0.9}
 SPECTRUM = "singular value"
@@ -38,9 +39,8 @@ def probe_rank(
 ) -> Iterator[ProbeRow]:
     """Ranks of each head, means over texts, and the spectra of each layer."""
     means = MeanValues("rank")
-    for text in texts.chunks(1):
-        observer = SpectraObserver(spec, means, watcher)
-        subject.show(text.tokens_BT, observer)
+    for chunk in texts.chunks(AT_ONCE):
+        subject.show(chunk.tokens_BT, SpectraObserver(spec, means, watcher))
     yield from means.rows()
 
 
