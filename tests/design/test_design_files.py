@@ -162,7 +162,14 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
 
 @pytest.mark.parametrize(
     ("name", "n_pairs"),
-    [("mixed-attention", 6), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 1)],
+    [
+        ("mixed-attention", 6),
+        ("positions", 2),
+        ("positions-masked", 2),
+        ("bidirectional-input", 1),
+        ("rank", 8),
+        ("head-size", 5),
+    ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
     _, design = find_design(name)
@@ -179,7 +186,7 @@ def test_every_shipped_design_has_a_control(name: str) -> None:
     nothing where a later stage is asked about; otherwise the baseline at a part of its training.
     """
     _, design = find_design(name)
-    by_length = dict.fromkeys(("mixed-attention", "positions", "positions-masked"), 0.5)
+    by_length = dict.fromkeys(("mixed-attention", "positions", "positions-masked", "rank"), 0.5)
     by_length["understanding"] = 0.25  # of the fine-tuning
     assert control_length(design) == by_length.get(name)
     arms = dict.fromkeys(by_length) | {
