@@ -5,9 +5,9 @@ from math import log2
 
 import pytest
 
-from paribus.analyse.attention_rank import mean_effective_rank, rank_dials
+from paribus.analyse.attention_rank import mean_effective_rank, rank_interventions
 from paribus.analyse.rank_effect import (
-    Dial,
+    Intervention,
     RankedRun,
     rank_effects,
     rank_move,
@@ -25,23 +25,25 @@ RANKS = {"8": 11.0, "16": 17.0, "32": 23.0, "64": 31.0}
 SEEDS = (1, 2, 3, 4, 5)
 
 
-def planted_dial(slope: float, noise: float = 0.0, draw: int = 0, ranks=None) -> Dial:
+def planted_intervention(
+    slope: float, noise: float = 0.0, draw: int = 0, ranks=None
+) -> Intervention:
     """Bits per byte that fall by `slope` for each doubling of the rank; seeds differ in level."""
     source = random.Random(draw)
     own = {seed: 2 + source.gauss(0, 0.3) for seed in SEEDS}
-    dial = {}
+    intervention = {}
     for level, rank in (ranks or RANKS).items():
         runs = {}
         for seed in SEEDS:
             score = own[seed] - slope * log2(rank) + source.gauss(0, noise)
             runs[seed] = RankedRun(rank, score)
-        dial[level] = runs
-    return dial
+        intervention[level] = runs
+    return intervention
 
 
 @pytest.mark.parametrize(("slope", "word"), [(0.05, "rank helps"), (-0.05, "rank hurts")])
 def test_a_planted_slope_is_found_in_every_seed(slope, word):
-    (effect,) = rank_effects({"head size": planted_dial(slope)}, LIKELIHOOD)
+    (effect,) = rank_effects({"head size": planted_intervention(slope)}, LIKELIHOOD)
     assert list(effect.slopes) == list(SEEDS)
     assert list(effect.slopes.values()) == pytest.approx([slope] * 5)
     assert effect.effect == pytest.approx(slope)
@@ -50,52 +52,54 @@ def test_a_planted_slope_is_found_in_every_seed(slope, word):
 
 
 def test_a_slope_is_oriented_by_the_measure():
-    dial = planted_dial(0.05)
-    assert rank_slopes(dial, ACCURACY)[1] == pytest.approx(-0.05)
+    intervention = planted_intervention(0.05)
+    assert rank_slopes(intervention, ACCURACY)[1] == pytest.approx(-0.05)
 
 
 def test_the_slope_of_one_seed_is_that_of_least_squares():
     # doublings 0, 1, 2 and scores 3, 1, 2: Σ(x−1)(y−2)/Σ(x−1)² = (−1·1 + 1·0)/2 = −½
-    dial = {
+    intervention = {
         "a": {7: RankedRun(4.0, 3.0)},
         "b": {7: RankedRun(8.0, 1.0)},
         "c": {7: RankedRun(16.0, 2.0)},
     }
-    assert rank_slopes(dial, LIKELIHOOD) == {7: pytest.approx(0.5)}
-    (effect,) = rank_effects({"head size": dial}, LIKELIHOOD)
+    assert rank_slopes(intervention, LIKELIHOOD) == {7: pytest.approx(0.5)}
+    (effect,) = rank_effects({"head size": intervention}, LIKELIHOOD)
     assert (effect.word, effect.effect, effect.n_seeds) == ("undecided", None, 1)
 
 
 @pytest.mark.parametrize(("highest", "is_moved"), [(10.99, False), (11.01, True)])
 def test_a_rank_is_moved_from_a_tenth_on(highest, is_moved):
-    dial = planted_dial(0.5, ranks={"a": 10.0, "b": highest, "c": 10.5})
-    assert rank_move(dial).is_moved == is_moved
-    assert (rank_move(dial).lowest, rank_move(dial).highest) == ("a", "b")
-    (effect,) = rank_effects({"head size": dial}, LIKELIHOOD)
+    intervention = planted_intervention(0.5, ranks={"a": 10.0, "b": highest, "c": 10.5})
+    assert rank_move(intervention).is_moved == is_moved
+    assert (rank_move(intervention).lowest, rank_move(intervention).highest) == ("a", "b")
+    (effect,) = rank_effects({"head size": intervention}, LIKELIHOOD)
     assert (effect.word == "not moved") == (not is_moved)
     assert bool(effect.slopes) == is_moved
 
 
 def test_ranks_of_a_level_are_the_geometric_mean_over_its_seeds():
-    dial = {
+    intervention = {
         "a": {1: RankedRun(4.0, 1.0), 2: RankedRun(9.0, 1.0)},
         "b": {1: RankedRun(5.0, 1.0), 2: RankedRun(5.0, 1.0)},
     }
-    assert (rank_move(dial).low_rank, rank_move(dial).high_rank) == pytest.approx((5.0, 6.0))
-    assert rank_move(dial).share == pytest.approx(0.2)
+    assert (rank_move(intervention).low_rank, rank_move(intervention).high_rank) == pytest.approx(
+        (5.0, 6.0)
+    )
+    assert rank_move(intervention).share == pytest.approx(0.2)
 
 
 def test_noise_alone_seldom_has_a_direction():
     words = []
     for draw in range(400):
-        dials = {"one": planted_dial(0.0, noise=0.02, draw=draw)}
-        words.append(rank_effects(dials, LIKELIHOOD)[0].word)
+        interventions = {"one": planted_intervention(0.0, noise=0.02, draw=draw)}
+        words.append(rank_effects(interventions, LIKELIHOOD)[0].word)
     false_alarms = sum(word != "undecided" for word in words)
     assert 8 <= false_alarms <= 34  # of 400 at 5 %: 20, within 3.3 standard deviations
 
 
-def test_dials_share_the_false_alarms():
-    one, other = planted_dial(0.05, noise=0.01), planted_dial(0.05, noise=0.01)
+def test_interventions_share_the_false_alarms():
+    one, other = planted_intervention(0.05, noise=0.01), planted_intervention(0.05, noise=0.01)
     alone = rank_effects({"one": one}, LIKELIHOOD)[0]
     both = rank_effects({"one": one, "other": other}, LIKELIHOOD)[0]
     assert (alone.level, both.level) == pytest.approx((0.95, 0.975))
@@ -104,36 +108,36 @@ def test_dials_share_the_false_alarms():
     assert declared == both
 
 
-def test_a_small_slope_is_within_a_margin_over_the_range_of_its_dial():
+def test_a_small_slope_is_within_a_margin_over_the_range_of_its_intervention():
     # 1.49 doublings of noise alone
-    dial = {"one": planted_dial(0.0, noise=0.0002, draw=4)}
-    assert rank_effects(dial, LIKELIHOOD, margin=0.01)[0].word == "within the margin"
-    assert rank_effects(dial, LIKELIHOOD, margin=1e-5)[0].word == "undecided"
+    intervention = {"one": planted_intervention(0.0, noise=0.0002, draw=4)}
+    assert rank_effects(intervention, LIKELIHOOD, margin=0.01)[0].word == "within the margin"
+    assert rank_effects(intervention, LIKELIHOOD, margin=1e-5)[0].word == "undecided"
 
 
 def test_seeds_that_lack_a_level_have_no_slope():
-    dial = {level: dict(runs) for level, runs in planted_dial(0.05).items()}
-    del dial["16"][4]
-    assert list(rank_slopes(dial, LIKELIHOOD)) == [1, 2, 3, 5]
+    intervention = {level: dict(runs) for level, runs in planted_intervention(0.05).items()}
+    del intervention["16"][4]
+    assert list(rank_slopes(intervention, LIKELIHOOD)) == [1, 2, 3, 5]
 
 
-def test_two_dials_that_differ_show_that_rank_is_not_all():
+def test_two_interventions_that_differ_show_that_rank_is_not_all():
     scales = {"flat": 9.0, "32": 23.0, "sharp": 30.0}
-    dials = {
-        "head size": planted_dial(0.05, noise=0.002, draw=1),
-        "score scale": planted_dial(-0.02, noise=0.002, draw=2, ranks=scales),
+    interventions = {
+        "head size": planted_intervention(0.05, noise=0.002, draw=1),
+        "score scale": planted_intervention(-0.02, noise=0.002, draw=2, ranks=scales),
     }
-    one, other = rank_effects(dials, LIKELIHOOD)
-    difference = slope_difference(one, other, 2)
+    one, other = rank_effects(interventions, LIKELIHOOD)
+    difference = slope_difference(one, other)
     assert difference is not None
     assert difference.excludes_zero
     assert difference.effect == pytest.approx(0.07, abs=0.01)
-    agreed = slope_difference(one, one, 2)
+    agreed = slope_difference(one, one)
     assert agreed is not None
     assert not agreed.excludes_zero
-    still = planted_dial(0.05, ranks={"a": 10.0, "b": 10.1, "c": 10.2})
+    still = planted_intervention(0.05, ranks={"a": 10.0, "b": 10.1, "c": 10.2})
     (unmoved,) = rank_effects({"still": still}, LIKELIHOOD)
-    assert slope_difference(one, unmoved, 2) is None
+    assert slope_difference(one, unmoved) is None
 
 
 def rank_row(value: float, **given: object) -> ProbeRow:
@@ -159,12 +163,12 @@ def test_the_rank_of_a_run_is_the_mean_over_layers_and_heads_of_its_own_attentio
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "hour", "paper"])
-def test_the_design_has_two_dials_under_each_mask(scale):
+def test_the_design_has_two_interventions_under_each_mask(scale):
     _, design = find_design("rank", scale)
     architectures = {}
     for arm, table in arm_tables(design).items():
         architectures[arm] = merge_tables(design.base, table)["architecture"]
-    assert rank_dials(architectures, design.baseline) == {
+    assert rank_interventions(architectures, design.baseline) == {
         "head size, causal": ("causal+8", "causal+16", "causal+32", "causal+64"),
         "score scale, causal": ("causal+32", "causal+32 flat", "causal+32 sharp"),
         "head size, prefix": ("prefix+8", "prefix+16", "prefix+32", "prefix+64"),

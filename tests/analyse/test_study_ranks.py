@@ -1,4 +1,4 @@
-"""The dials of a handmade study, with ranks that are planted."""
+"""The interventions of a handmade study, with ranks that are planted."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,9 +30,9 @@ def of_all_seeds(ranks: Mapping[str, float]) -> dict[str, dict[int, float]]:
     return {arm: dict.fromkeys(SEEDS, rank) for arm, rank in ranks.items()}
 
 
-def test_a_study_of_head_sizes_has_one_dial(findings: Findings) -> None:
+def test_a_study_of_head_sizes_has_one_intervention(findings: Findings) -> None:
     (effect,) = study_rank_effects(findings, of_all_seeds(RANKS))
-    assert effect.dial == "head size, causal"
+    assert effect.intervention == "head size, causal"
     assert (effect.move.lowest, effect.move.highest) == ("input hidden", "prefix")
     assert list(effect.slopes) == list(SEEDS)
     assert effect.word == "rank helps"
@@ -49,6 +49,6 @@ def test_runs_without_a_rank_are_left_out(findings: Findings) -> None:
     assert study_rank_effects(findings, ranks) == ()
 
 
-def test_masks_alone_are_no_dial(tmp_path: Path) -> None:
+def test_masks_alone_are_no_intervention(tmp_path: Path) -> None:
     found = study_findings(make_study(tmp_path / "masks"))
     assert study_rank_effects(found, of_all_seeds(RANKS)) == ()

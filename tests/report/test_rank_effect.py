@@ -12,31 +12,31 @@ from paribus.report.rank_effect import (
 from paribus.spec.measure import LIKELIHOOD
 
 
-def planted_dial(ranks, slopes):
+def planted_intervention(ranks, slopes):
     """One seed for each slope: bits per byte that fall by it for each doubling of the rank."""
-    dial = {}
+    intervention = {}
     for level, rank in ranks.items():
         runs = {}
         for seed, slope in enumerate(slopes):
             runs[seed] = RankedRun(rank, 2 - slope * log2(rank))
-        dial[level] = runs
-    return dial
+        intervention[level] = runs
+    return intervention
 
 
-def test_a_dial_that_moved_the_rank_has_its_check_and_its_slope_in_words():
-    dial = planted_dial({"8": 8.0, "16": 16.0, "32": 32.0}, [0.04, 0.05, 0.06])
-    (effect,) = rank_effects({"head size, causal": dial}, LIKELIHOOD)
+def test_an_intervention_that_moved_the_rank_has_its_check_and_its_slope_in_words():
+    intervention = planted_intervention({"8": 8.0, "16": 16.0, "32": 32.0}, [0.04, 0.05, 0.06])
+    (effect,) = rank_effects({"head size, causal": intervention}, LIKELIHOOD)
     assert describe_rank_effect(effect) == (
         'Head size, causal: the effective rank of attention goes from 8 ("8") to 32 ("32"), 300 %'
         " more, 2.00 doublings. A doubling of the effective rank goes with a gain of +0.050 bits"
-        " per byte (+0.025 to +0.075, 95 %, 3 seeds). The score gets better with the rank along"
-        " this dial."
+        " per byte (+0.025 to +0.075, 95 %, 3 seeds). The score gets better with the rank under"
+        " this intervention."
     )
 
 
-def test_a_dial_that_did_not_move_the_rank_says_not_moved_and_no_slope():
-    dial = planted_dial({"8": 20.0, "16": 20.5, "32": 21.0}, [0.04, 0.05, 0.06])
-    (effect,) = rank_effects({"head size, causal": dial}, LIKELIHOOD)
+def test_an_intervention_that_did_not_move_the_rank_says_not_moved_and_no_slope():
+    intervention = planted_intervention({"8": 20.0, "16": 20.5, "32": 21.0}, [0.04, 0.05, 0.06])
+    (effect,) = rank_effects({"head size, causal": intervention}, LIKELIHOOD)
     assert describe_rank_effect(effect) == (
         'Head size, causal: the effective rank of attention goes from 20 ("8") to 21 ("32"), 5 %'
         " more. Not moved: less than 10 %, so no slope is read."
@@ -44,8 +44,8 @@ def test_a_dial_that_did_not_move_the_rank_says_not_moved_and_no_slope():
 
 
 def test_too_few_seeds_are_undecided():
-    dial = planted_dial({"8": 8.0, "16": 16.0, "32": 32.0}, [0.04, 0.05])
-    (effect,) = rank_effects({"head size, causal": dial}, LIKELIHOOD)
+    intervention = planted_intervention({"8": 8.0, "16": 16.0, "32": 32.0}, [0.04, 0.05])
+    (effect,) = rank_effects({"head size, causal": intervention}, LIKELIHOOD)
     assert describe_rank_effect(effect).endswith(
         "Undecided: 2 seeds with all levels, and a slope needs 3."
     )
@@ -58,24 +58,24 @@ def test_every_word_of_a_slope_has_a_sentence():
         ([-0.04, 0.0, 0.05], None),
         ([-0.001, 0.0, 0.001], 0.05),
     ):
-        dials = {"head size": planted_dial(ranks, slopes)}
-        (effect,) = rank_effects(dials, LIKELIHOOD, margin)
+        interventions = {"head size": planted_intervention(ranks, slopes)}
+        (effect,) = rank_effects(interventions, LIKELIHOOD, margin)
         endings.append(describe_rank_effect(effect).split("seeds). ")[1])
     assert endings == [
-        "The score gets worse with the rank along this dial.",
+        "The score gets worse with the rank under this intervention.",
         "Whether the score follows the rank is undecided.",
-        "Over the whole range of the dial, the score moves by less than the margin.",
+        "Over the whole range of ranks, the score moves by less than the margin.",
     ]
 
 
-def test_dials_are_held_against_each_other():
+def test_interventions_are_held_against_each_other():
     ranks = {"8": 8.0, "16": 16.0, "32": 32.0}
-    dials = {
-        "head size": planted_dial(ranks, [0.04, 0.05, 0.06]),
-        "score scale": planted_dial(ranks, [-0.05, -0.04, -0.04]),
+    interventions = {
+        "head size": planted_intervention(ranks, [0.04, 0.05, 0.06]),
+        "score scale": planted_intervention(ranks, [-0.05, -0.04, -0.04]),
     }
-    one, other = rank_effects(dials, LIKELIHOOD)
-    differ, agree = slope_difference(one, other, 2), slope_difference(one, one, 2)
+    one, other = rank_effects(interventions, LIKELIHOOD)
+    differ, agree = slope_difference(one, other), slope_difference(one, one)
     assert differ is not None
     assert agree is not None
     assert describe_slope_difference(differ).endswith("so rank alone does not explain the effect.")

@@ -11,7 +11,7 @@ from paribus.errors import RecordError
 from paribus.record.probe_rows import ProbeRow
 
 EFFECTIVE_RANK = "effective rank"
-# fields of attention that move its rank, and what a dial along one is called
+# fields of attention that move its rank, and what an intervention on one is called
 RANK_FIELDS: Mapping[str, str] = {"d_head": "head size", "score_scale": "score scale"}
 MIN_LEVELS = 3  # a slope through two is their difference
 
@@ -34,22 +34,22 @@ def mean_effective_rank(rows: Iterable[ProbeRow], variant: str = "") -> float:
     return fmean(values)
 
 
-def rank_dials(
+def rank_interventions(
     architectures: Mapping[str, Mapping[str, Any]], baseline: str
 ) -> dict[str, tuple[str, ...]]:
-    """Dials by name, each with its arms: under one mask, one field of attention moves, and the
-    others are the baseline's.
+    """Interventions by name, each with its arms: under one mask, one field of attention moves, and
+    the others are the baseline's.
     """
     masks = dict.fromkeys(one["mask"] for one in architectures.values())
-    dials: dict[str, tuple[str, ...]] = {}
+    interventions: dict[str, tuple[str, ...]] = {}
     for mask in masks:
         under_mask = {name: one for name, one in architectures.items() if one["mask"] == mask}
         for field, words in RANK_FIELDS.items():
             arms = _arms_along(under_mask, field, architectures[baseline])
             values = {under_mask[arm]["attention"].get(field) for arm in arms}
             if len(values) >= MIN_LEVELS:
-                dials[f"{words}, {mask}"] = arms
-    return dials
+                interventions[f"{words}, {mask}"] = arms
+    return interventions
 
 
 def _arms_along(

@@ -1,5 +1,5 @@
-"""Does the score follow the effective rank of attention? A slope for each seed along a dial, once
-the dial is known to move the rank.
+"""Does the score follow the effective rank of attention? A slope for each seed, under an
+intervention that is known to move the rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.verdict import decide_verdict
 from paribus.spec.measure import Measure
 
-MIN_MOVE = 0.1  # of the effective rank between two levels: below it, a dial has not moved it
+MIN_MOVE = 0.1  # of the effective rank between two levels: with less of it, it is not moved
 RankWord = Literal["rank helps", "rank hurts", "within the margin", "undecided", "not moved"]
 WORDS: Mapping[str, RankWord] = {
     "better": "rank helps",
@@ -34,7 +34,7 @@ class RankedRun(NamedTuple):
     score: float
 
 
-Dial = Mapping[str, Mapping[int, RankedRun]]  # level → seed → run
+Intervention = Mapping[str, Mapping[int, RankedRun]]  # level → seed → run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +60,13 @@ class RankMove:
 
 @dataclass(frozen=True, kw_only=True)
 class RankEffect:
-    """What a doubling of the effective rank gains along one dial; positive is better.
+    """What a doubling of the effective rank gains under one intervention; positive is better.
 
-    `slopes` has a gain for each seed. Without them, the dial has not moved the rank, or too few
-    seeds have all levels; there is no effect then.
+    `slopes` has a gain for each seed. Without them the rank is not moved, or too few seeds have all
+    levels; there is no effect then.
     """
 
-    dial: str
+    intervention: str
     move: RankMove
     n_seeds: int
     level: float
@@ -80,11 +80,11 @@ class RankEffect:
 
 @dataclass(frozen=True, kw_only=True)
 class SlopeDifference:
-    """The slope along one dial less that along another. Were rank all that matters, it would be
-    zero.
+    """The slope under one intervention less that under another. Were rank all that matters, it
+    would be zero.
     """
 
-    dials: tuple[str, str]
+    interventions: tuple[str, str]
     effect: float
     low: float
     high: float
@@ -96,10 +96,10 @@ class SlopeDifference:
         return self.low > 0 or self.high < 0
 
 
-def rank_move(dial: Dial) -> RankMove:
-    """The two levels of a dial whose ranks are furthest apart."""
+def rank_move(intervention: Intervention) -> RankMove:
+    """The two levels of an intervention whose ranks are furthest apart."""
     ranks: dict[str, float] = {}
-    for level, runs in dial.items():
+    for level, runs in intervention.items():
         ranks[level] = exp(fmean(log(run.effective_rank) for run in runs.values()))
     lowest, highest = min(ranks, key=ranks.__getitem__), max(ranks, key=ranks.__getitem__)
     return RankMove(
@@ -107,13 +107,13 @@ def rank_move(dial: Dial) -> RankMove:
     )
 
 
-def rank_slopes(dial: Dial, measure: Measure) -> dict[int, float]:
+def rank_slopes(intervention: Intervention, measure: Measure) -> dict[int, float]:
     """Seed → gain for each doubling of the effective rank: the least-squares slope over the levels,
     of seeds that have all of them.
     """
     slopes: dict[int, float] = {}
-    for seed in _common_seeds(dial):
-        runs = [level[seed] for level in dial.values()]
+    for seed in _common_seeds(intervention):
+        runs = [level[seed] for level in intervention.values()]
         doublings = np.log2([run.effective_rank for run in runs])
         gains = [measure.gain(0.0, run.score) for run in runs]
         if np.ptp(doublings) > 0:
@@ -122,63 +122,64 @@ def rank_slopes(dial: Dial, measure: Measure) -> dict[int, float]:
 
 
 def rank_effects(
-    dials: Mapping[str, Dial],
+    interventions: Mapping[str, Intervention],
     measure: Measure,
     margin: float | None = None,
     n_declared: int | None = None,
 ) -> tuple[RankEffect, ...]:
-    """The effect along each dial. All dials that were declared share the 5 % of false alarms, moved
-    or not. A margin is the smallest difference in score that matters, over the whole range of a
-    dial.
+    """The effect under each intervention. All that were declared share the 5 % of false alarms,
+    moved or not. A margin is the smallest difference in score that matters, over the whole range of
+    ranks.
     """
-    effects, n_dials = [], n_declared or len(dials)
-    for name, dial in dials.items():
-        effect = _unjudged_effect(name, dial, measure, n_dials)
+    effects, n_interventions = [], n_declared or len(interventions)
+    for name, intervention in interventions.items():
+        effect = _unjudged_effect(name, intervention, measure, n_interventions)
         if len(effect.slopes) >= MIN_SEEDS:
-            effect = _judged_effect(effect, margin, n_dials)
+            effect = _judged_effect(effect, margin, n_interventions)
         effects.append(effect)
     return tuple(effects)
 
 
-def slope_difference(one: RankEffect, other: RankEffect, n_dials: int) -> SlopeDifference | None:
-    """The slope along one dial less that along another, seed by seed; None where one of them has
-    none.
+def slope_difference(one: RankEffect, other: RankEffect) -> SlopeDifference | None:
+    """The slope under one intervention less that under another, seed by seed; None where one of
+    them has none.
     """
     seeds = sorted(one.slopes.keys() & other.slopes.keys())
     if len(seeds) < MIN_SEEDS or "not moved" in (one.word, other.word):
         return None
     differences = [one.slopes[seed] - other.slopes[seed] for seed in seeds]
-    level = 1 - FAMILY_ALPHA / n_dials
-    low, high = map(float, interval(differences, level))
+    low, high = map(float, interval(differences, one.level))
     return SlopeDifference(
-        dials=(one.dial, other.dial),
+        interventions=(one.intervention, other.intervention),
         effect=fmean(differences),
         low=low,
         high=high,
-        level=level,
+        level=one.level,
         unit=one.unit,
     )
 
 
-def _unjudged_effect(name: str, dial: Dial, measure: Measure, n_dials: int) -> RankEffect:
-    move = rank_move(dial)
-    slopes = rank_slopes(dial, measure) if move.is_moved else {}
+def _unjudged_effect(
+    name: str, intervention: Intervention, measure: Measure, n_interventions: int
+) -> RankEffect:
+    move = rank_move(intervention)
+    slopes = rank_slopes(intervention, measure) if move.is_moved else {}
     return RankEffect(
-        dial=name,
+        intervention=name,
         move=move,
-        n_seeds=len(_common_seeds(dial)),
-        level=1 - FAMILY_ALPHA / n_dials,
+        n_seeds=len(_common_seeds(intervention)),
+        level=1 - FAMILY_ALPHA / n_interventions,
         unit=measure.unit,
         word="undecided" if move.is_moved else "not moved",
         slopes=slopes,
     )
 
 
-def _judged_effect(effect: RankEffect, margin: float | None, n_dials: int) -> RankEffect:
+def _judged_effect(effect: RankEffect, margin: float | None, n_interventions: int) -> RankEffect:
     slopes = list(effect.slopes.values())
     low, high = map(float, interval(slopes, effect.level))
-    inner_low, inner_high = map(float, interval(slopes, 1 - 2 * FAMILY_ALPHA / n_dials))
-    # a margin is a difference in score, so slopes are judged over the whole range of the dial
+    inner_low, inner_high = map(float, interval(slopes, 1 - 2 * FAMILY_ALPHA / n_interventions))
+    # a margin is a difference in score, so slopes are judged over the whole range of ranks
     n_doublings = log2(effect.move.high_rank / effect.move.low_rank)
     outer = (n_doublings * low, n_doublings * high)
     inner = (n_doublings * inner_low, n_doublings * inner_high)
@@ -186,5 +187,5 @@ def _judged_effect(effect: RankEffect, margin: float | None, n_dials: int) -> Ra
     return replace(effect, word=word, effect=fmean(slopes), low=low, high=high)
 
 
-def _common_seeds(dial: Dial) -> Sequence[int]:
-    return sorted(set.intersection(*(set(runs) for runs in dial.values())))
+def _common_seeds(intervention: Intervention) -> Sequence[int]:
+    return sorted(set.intersection(*(set(runs) for runs in intervention.values())))

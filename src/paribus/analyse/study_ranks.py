@@ -1,12 +1,12 @@
-"""The dials of a study that move the rank of attention: the rank and the score of every run."""
+"""The interventions of a study on the rank of attention: the rank and the score of every run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paribus.analyse.attention_rank import MIN_LEVELS, rank_dials
+from paribus.analyse.attention_rank import MIN_LEVELS, rank_interventions
 from paribus.analyse.findings import Findings
-from paribus.analyse.rank_effect import Dial, RankedRun, RankEffect, rank_effects
+from paribus.analyse.rank_effect import Intervention, RankedRun, RankEffect, rank_effects
 from paribus.analyse.run_answers import column_of
 from paribus.analyse.seed_scores import seed_scores
 
@@ -14,20 +14,20 @@ Ranks = Mapping[str, Mapping[int, float]]  # arm → seed → mean effective ran
 
 
 def study_rank_effects(findings: Findings, ranks: Ranks) -> tuple[RankEffect, ...]:
-    """The effect along each dial of a study; none where no field of attention takes three values
-    under one mask.
+    """The effect under each intervention of a study; none where no field of attention takes three
+    values under one mask.
     """
     architectures = {}
     for arm in findings.plan.order:
         architectures[arm] = findings.plan.arms[arm].run.last_architecture
-    declared = rank_dials(architectures, findings.baseline)
-    dials: dict[str, Dial] = {}
+    declared = rank_interventions(architectures, findings.baseline)
+    interventions: dict[str, Intervention] = {}
     for name, arms in declared.items():
         levels = {arm: _ranked_runs(findings, arm, ranks.get(arm, {})) for arm in arms}
-        dial = {arm: runs for arm, runs in levels.items() if runs}
-        if len(dial) >= MIN_LEVELS:
-            dials[name] = dial
-    return rank_effects(dials, findings.measure, findings.margin, len(declared))
+        intervention = {arm: runs for arm, runs in levels.items() if runs}
+        if len(intervention) >= MIN_LEVELS:
+            interventions[name] = intervention
+    return rank_effects(interventions, findings.measure, findings.margin, len(declared))
 
 
 def _ranked_runs(findings: Findings, arm: str, ranks: Mapping[int, float]) -> dict[int, RankedRun]:

@@ -26,17 +26,16 @@ OBSERVED_NOTE = (
     "Observed, and not judged: runs that differ in rank differ in whatever moved it, too."
 )
 _SENTENCES = {
-    "rank helps": "The score gets better with the rank along this dial.",
-    "rank hurts": "The score gets worse with the rank along this dial.",
-    "within the margin": "Over the whole range of the dial, the score moves by less than the"
-    " margin.",
+    "rank helps": "The score gets better with the rank under this intervention.",
+    "rank hurts": "The score gets worse with the rank under this intervention.",
+    "within the margin": "Over the whole range of ranks, the score moves by less than the margin.",
     "undecided": "Whether the score follows the rank is undecided.",
 }
 
 
 def describe_rank_effect(effect: RankEffect) -> str:
-    """The manipulation check of a dial, and then the slope along it."""
-    check = f"{capitalise(effect.dial)}: {_describe_move(effect)}"
+    """The manipulation check of an intervention, and then the slope under it."""
+    check = f"{capitalise(effect.intervention)}: {_describe_move(effect)}"
     if effect.word == "not moved":
         return f"{check}. Not moved: less than {whole_percent(MIN_MOVE)}, so no slope is read."
     if effect.effect is None or effect.low is None or effect.high is None:
@@ -54,11 +53,11 @@ def describe_rank_effect(effect: RankEffect) -> str:
 
 
 def describe_slope_difference(difference: SlopeDifference) -> str:
-    """Whether two dials tell the same of rank."""
+    """Whether two interventions tell the same of rank."""
     digits = decimals_for_width((difference.high - difference.low) / 2, difference.unit)
     gap = with_unit(format_signed(difference.effect, digits), difference.unit)
     ends = f"{format_signed(difference.low, digits)} to {format_signed(difference.high, digits)}"
-    one, other = difference.dials
+    one, other = difference.interventions
     numbers = (
         f"{capitalise(one)}, less {other}: {gap} for each doubling ({ends},"
         f" {percent_level(difference.level)})."
