@@ -8,16 +8,17 @@ from torch import Tensor
 
 from paribus.probe.spectra import (
     NUMERICAL_TOLERANCES,
+    are_triangular,
     at_score_scale,
     attention_weights,
     effective_rank,
     energy_shares,
-    is_triangular,
     log_attention_weights,
     log_determinant,
     numerical_rank,
     relative_effective_rank,
     rescale_scores,
+    roots_of_gram,
     rounding_tolerance,
     singular_values,
     stable_rank,
@@ -158,13 +159,34 @@ def test_the_diagonal_gives_the_determinant_of_a_triangular_matrix(visible):
 def test_other_masks_take_the_general_determinant():
     visible = causal(7)
     visible[:3, :3] = True  # a prefix
-    assert not is_triangular(visible)
+    assert not are_triangular(visible)
     scores = normal(7, 7)
     weights = attention_weights(scores, visible)
     prefix, suffix = torch.linalg.det(weights[:3, :3]), weights.diagonal()[3:].prod()
     found = log_determinant(scores, visible)
     assert found is not None
     assert found.item() == pytest.approx((prefix * suffix).abs().log().item())
+
+
+def test_heads_of_different_masks_have_each_their_determinant():
+    visible = torch.stack([causal(7), causal(7).T, full(7)])
+    assert are_triangular(visible).tolist() == [True, True, False]
+    scores = normal(2, 3, 7, 7)
+    together = log_determinant(scores, visible)
+    assert together is not None
+    for head in range(3):
+        alone = log_determinant(scores[:, head], visible[head])
+        assert alone is not None
+        torch.testing.assert_close(together[:, head], alone)
+
+
+def test_scores_have_the_rank_of_a_head_and_attention_has_not():
+    scores = random_scores(31, 7, n_matrices=1)[0]
+    tolerance = rounding_tolerance(scores)
+    assert numerical_rank(singular_values(scores), tolerance).item() == 7
+    for visible in (causal(31), full(31)):
+        values = singular_values(attention_weights(scores, visible))
+        assert numerical_rank(values, tolerance).item() == 31
 
 
 def test_uniform_full_attention_is_singular():
@@ -237,3 +259,14 @@ def test_the_scale_of_scores_decides_causal_over_full_effective_rank():
         assert 0.73 < causal_over_full(scores, sd) < 0.82
     assert 1.0 < causal_over_full(scores, 0.3) < 1.2
     assert 2.5 < causal_over_full(scores, 0.1) < 3.5
+
+
+def test_roots_of_the_gram_matrix_are_the_singular_values() -> None:
+    """The way that is taken on CUDA, for wide, square and tall matrices."""
+    generator = torch.Generator().manual_seed(5)
+    for shape in ((3, 9, 20), (2, 16, 16), (4, 20, 9)):
+        matrices = torch.rand(shape, generator=generator).softmax(-1)
+        expected = torch.linalg.svdvals(matrices.double())
+        found = roots_of_gram(matrices)
+        assert found.shape == expected.shape
+        assert float((found - expected).abs().max()) < 3e-8 * float(expected.max())

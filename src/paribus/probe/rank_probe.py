@@ -28,6 +28,7 @@ from paribus.record.probe_rows import ProbeRow
 from paribus.spec.probes import RankProbe
 from paribus.watcher import Watcher
 
+AT_ONCE = 4  # texts
 N_CURVE_POINTS = 32  # of a spectrum
 QUANTILES = {"median over heads": 0.5, "lowest tenth": 0.1, "highest tenth": 0.9}
 SPECTRUM = "singular value"
@@ -38,9 +39,8 @@ def probe_rank(
 ) -> Iterator[ProbeRow]:
     """Ranks of each head, means over texts, and the spectra of each layer."""
     means = MeanValues("rank")
-    for text in texts.chunks(1):
-        observer = SpectraObserver(spec, means, watcher)
-        subject.show(text.tokens_BT, observer)
+    for chunk in texts.chunks(AT_ONCE):
+        subject.show(chunk.tokens_BT, SpectraObserver(spec, means, watcher))
     yield from means.rows()
 
 
@@ -88,8 +88,9 @@ class SpectraObserver:
             add(f"numerical rank at {tolerance:g}", numerical_rank(values_BHN, tolerance))
         rounding = rounding_tolerance(matrices)
         add("numerical rank above rounding", numerical_rank(values_BHN, rounding))
-        determinant = log_determinant(scores_BHTS, visible.expand_as(scores_BHTS))
-        if determinant is not None:
+        if place.branch == "attention":
+            determinant = log_determinant(scores_BHTS, visible.expand_as(scores_BHTS))
+            assert determinant is not None
             add("log |det|", determinant)
         shares = energy_shares(values_BHN)
         for n_directions in self._spec.n_directions:

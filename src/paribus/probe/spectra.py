@@ -14,8 +14,23 @@ NUMERICAL_TOLERANCES = (1e-2, 1e-4)  # of the largest singular value
 def singular_values(matrices: Tensor) -> Tensor:
     """Singular values, largest first, [..., min(T, S)]; in float64 if the matrices are, else in
     float32.
+
+    Those of float32 are the roots of the eigenvalues of AAᵀ in float64, right to about 1e-8 σ₁: on
+    an H200 this is four times as fast as the default solver, which is right to 1e-4 σ₁, and on a
+    CPU twice as fast. MPS has no float64.
     """
-    return torch.linalg.svdvals(_at_least_float32(matrices))
+    matrices = _at_least_float32(matrices)
+    if matrices.device.type == "mps" or matrices.dtype == torch.float64:
+        return torch.linalg.svdvals(matrices)
+    return roots_of_gram(matrices).float()
+
+
+def roots_of_gram(matrices: Tensor) -> Tensor:
+    """Singular values in float64 by way of the smaller of AAᵀ and AᵀA, largest first."""
+    matrices = matrices.double()
+    if matrices.shape[-2] > matrices.shape[-1]:
+        matrices = matrices.mT
+    return torch.linalg.eigvalsh(matrices @ matrices.mT).flip(-1).clamp(min=0).sqrt()
 
 
 def effective_rank(values: Tensor) -> Tensor:
@@ -90,21 +105,27 @@ def rescale_scores(scores: Tensor, visible: Tensor, sd: float) -> Tensor:
 
 
 def log_determinant(scores: Tensor, visible: Tensor) -> Tensor | None:
-    """ln |det A| of self-attention; None where A is not square, as in cross-attention.
+    """ln |det A| of self-attention, in float64; None where A is not square, as in
+    cross-attention.
 
     Under a triangular mask it is the sum of the logarithms of the diagonal: exact, and without
-    underflow. Under any other mask it comes from an LU decomposition in float64.
+    underflow. Under any other mask it comes from an LU decomposition.
     """
     if scores.shape[-1] != scores.shape[-2]:
         return None
-    if is_triangular(visible):
-        return log_attention_weights(scores, visible).diagonal(dim1=-2, dim2=-1).sum(-1)
-    return torch.linalg.slogdet(attention_weights(scores.double(), visible)).logabsdet
+    log_weights = log_attention_weights(scores.double(), visible)
+    of_diagonal = log_weights.diagonal(dim1=-2, dim2=-1).sum(-1)
+    triangular = are_triangular(visible)
+    if triangular.all():
+        return of_diagonal
+    return torch.where(triangular, of_diagonal, torch.linalg.slogdet(log_weights.exp()).logabsdet)
 
 
-def is_triangular(visible: Tensor) -> bool:
-    """Does every query see no later key, or every query no earlier one?"""
-    return not bool(visible.triu(1).any()) or not bool(visible.tril(-1).any())
+def are_triangular(visible: Tensor) -> Tensor:
+    """Which masks show no query a later key, or no query an earlier one, [...]."""
+    sees_later = visible.triu(1).any(-1).any(-1)
+    sees_earlier = visible.tril(-1).any(-1).any(-1)
+    return ~(sees_later & sees_earlier)
 
 
 def _relative(values: Tensor) -> Tensor:
