@@ -5,7 +5,6 @@ from math import log2
 
 import pytest
 
-from paribus.analyse.attention_rank import mean_effective_rank, rank_interventions
 from paribus.analyse.rank_effect import (
     Intervention,
     RankedRun,
@@ -14,9 +13,8 @@ from paribus.analyse.rank_effect import (
     rank_slopes,
     slope_difference,
 )
+from paribus.analyse.rank_interventions import rank_interventions
 from paribus.design.design_files import find_design
-from paribus.errors import RecordError
-from paribus.record.probe_rows import ProbeRow
 from paribus.spec.design import arm_tables
 from paribus.spec.measure import ACCURACY, LIKELIHOOD
 from paribus.spec.merging import merge_tables
@@ -140,35 +138,14 @@ def test_two_interventions_that_differ_show_that_rank_is_not_all():
     assert slope_difference(one, unmoved) is None
 
 
-def rank_row(value: float, **given: object) -> ProbeRow:
-    fields = {"stack": "stack", "branch": "attention", "layer": 0, "head": 0, **given}
-    quantity = fields.pop("quantity", "effective rank")
-    return ProbeRow(probe="rank", quantity=quantity, value=value, n=4, **fields)
-
-
-def test_the_rank_of_a_run_is_the_mean_over_layers_and_heads_of_its_own_attention():
-    rows = [
-        rank_row(5.0),
-        rank_row(7.0, head=1),
-        rank_row(9.0, layer=1),
-        rank_row(100.0, quantity="stable rank"),
-        rank_row(30.0, variant="scores at sd 1"),
-        rank_row(100.0, branch="cross"),
-        rank_row(100.0, stack="encoder"),
-    ]
-    assert mean_effective_rank(rows) == 7.0
-    assert mean_effective_rank(rows, "scores at sd 1") == 30.0
-    with pytest.raises(RecordError, match="no row has the effective rank of the main stack"):
-        mean_effective_rank(rows[3:])
-
-
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "hour", "paper"])
 def test_the_design_has_two_interventions_under_each_mask(scale):
     _, design = find_design("rank", scale)
     architectures = {}
     for arm, table in arm_tables(design).items():
         architectures[arm] = merge_tables(design.base, table)["architecture"]
-    assert rank_interventions(architectures, design.baseline) == {
+    interventions = rank_interventions(architectures, design.baseline)
+    assert {str(name): arms for name, arms in interventions.items()} == {
         "head size, causal": ("causal+8", "causal+16", "causal+32", "causal+64"),
         "score scale, causal": ("causal+32", "causal+32 flat", "causal+32 sharp"),
         "head size, prefix": ("prefix+8", "prefix+16", "prefix+32", "prefix+64"),

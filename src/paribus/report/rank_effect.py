@@ -9,6 +9,7 @@ from math import log2
 
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.rank_effect import MIN_MOVE, RankEffect, SlopeDifference
+from paribus.analyse.study_ranks import StudyRanks
 from paribus.report.numbers import (
     capitalise,
     decimals_for_width,
@@ -31,6 +32,16 @@ _SENTENCES = {
     "within the margin": "Over the whole range of ranks, the score moves by less than the margin.",
     "undecided": "Whether the score follows the rank is undecided.",
 }
+
+
+def describe_study_ranks(ranks: StudyRanks) -> list[str]:
+    """All that a study says of rank: each intervention, then what sets those under one mask apart;
+    or the observed ranks alone.
+    """
+    if not ranks.effects:
+        return [describe_observed_ranks(ranks.by_arm)] if ranks.by_arm else []
+    effects = [describe_rank_effect(effect) for effect in ranks.effects]
+    return [*effects, *(describe_slope_difference(one) for one in ranks.differences)]
 
 
 def describe_rank_effect(effect: RankEffect) -> str:
