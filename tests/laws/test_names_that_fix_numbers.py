@@ -35,6 +35,7 @@ KEYS = {
     ("corpus", "*", "*", "phrasing"): 2484938539321871980,
     ("corpus", "*", "*", "mistake"): 8436976138862053959,
     ("corpus", "*", "documents", "*"): 1530162627393860939,
+    ("corpus", "*", "function", "*"): 4260483795385585731,
     ("corpus", "*", "offset", "*"): 1685504920790008121,
     ("corpus", "*", "rows", "*"): 1346274784690195070,
     ("corpus", "*", "targets"): 9200520645988782311,
@@ -58,7 +59,17 @@ KEYS = {
     ("task", "demonstrations", "*"): 7591751120109494165,
 }
 # A language draws its questions from a stream of its kind's name.
-LANGUAGES = {"copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic"}
+LANGUAGES = {
+    "copy",
+    "reverse",
+    "sort",
+    "recall",
+    "linear",
+    "translation",
+    "arithmetic",
+    "regression",
+    "classification",
+}
 # Digests of the names in a model's state, in their order, and of its places of dropout.
 PARAMETERS = {
     "bart": "82efd559cc8116e9",
