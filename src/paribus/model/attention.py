@@ -7,9 +7,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from paribus.errors import UnsupportedError
 from paribus.model.cache import Keys
 from paribus.model.forward import Forward
-from paribus.model.kernels import AttentionMask, ScoreChange, attend, choose_kernel
+from paribus.model.kernels import (
+    AttentionMask,
+    ScoreChange,
+    attend,
+    attention_scores,
+    attention_weights,
+    choose_kernel,
+)
 from paribus.model.linear import Linear
 from paribus.model.norm import Norm
 from paribus.model.positions import Rotation
@@ -67,8 +75,11 @@ class MultiHeadAttention(nn.Module):
         if source is None:
             keys = forward.join_keys(keys)
         if context.groups:
+            _require_whole_heads(forward)
             out_BHTE = self._attend_by_group(query, keys, context, forward)
         else:
+            branch = "attention" if source is None else "cross"
+            _observe(forward, branch, query, keys[0], context, self.scale)
             out_BHTE = self._attend(query, keys, context, forward)
         return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))
 
@@ -162,6 +173,7 @@ class LatentAttention(nn.Module):
             query = torch.cat([content, context.rotation(rotary_query)], -1)
             key = torch.cat([key, rotary.expand(-1, spec.n_heads, -1, -1)], -1)
         scores = ScoreChange(self.d_query**-0.5, context.bias)
+        _observe(forward, "attention", query, key, context, scores.scale)
         return attend(query, key, value, context.mask, scores, forward.kernel)
 
     def _attend_to_latents(
@@ -179,6 +191,7 @@ class LatentAttention(nn.Module):
             query = torch.cat([query, context.rotation(rotary_query)], -1)
             key = torch.cat([latent, rotary], -1)
         scores = ScoreChange(self.d_query**-0.5, context.bias)
+        _observe(forward, "attention", query, key, context, scores.scale)
         kernel = choose_kernel(context.mask, query.dtype, spec.d_latent, False, forward.kernel)
         # Heads of a single token that see the same are queries of one head: its keys are read once.
         is_folded = query.shape[2] == len(context.mask.head_rules) == 1 and kernel != "flex"
@@ -196,3 +209,34 @@ class LatentAttention(nn.Module):
         to_heads = n_keys * unfold + n_queries * n_keys * (self.d_query + spec.d_value)
         to_latents = n_queries * unfold + n_queries * n_keys * (2 * spec.d_latent + spec.d_rotary)
         return to_latents < to_heads
+
+
+def _observe(
+    forward: Forward,
+    branch: str,
+    query_BHTE: Tensor,
+    key_BGSE: Tensor,
+    context: AttentionContext,
+    scale: float,
+) -> None:
+    """Let an observer see the scores and weights of a branch. They are computed beside its kernel,
+    which goes on as without.
+    """
+
+    def scores() -> Tensor:
+        return attention_scores(query_BHTE, key_BGSE, ScoreChange(scale, context.bias))
+
+    forward.observe(f"{branch}_scores", scores)
+    forward.observe(f"{branch}_weights", lambda: attention_weights(scores(), context.mask))
+
+
+def _require_whole_heads(forward: Forward) -> None:
+    """UnsupportedError where an observer wants weights of heads that keep keys of their own."""
+    if forward.observer is None:
+        return
+    for place in ("attention_scores", "attention_weights"):
+        if forward.observer.wants(f"{forward.stack}.{place}", forward.layer):
+            raise UnsupportedError(
+                f"{forward.stack}.{place} cannot be seen over a cache in which heads keep keys of"
+                " their own; read the text in one pass"
+            )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from paribus.model.attention import AttentionContext, LatentAttention, MultiHeadAttention
@@ -73,45 +74,49 @@ class TransformerBlock(nn.Module):
         loads: list[ExpertLoad] = []
 
         def attention(rows: Tensor) -> Tensor:
-            forward.show("attention_input", rows)
+            forward.observe("attention_input", rows)
             out = self.attention(rows, context, forward)
-            forward.show("attention_output", out)
+            forward.observe("attention_output", out)
             return forward.drop_out(out, self.dropout, "attention")
 
         def cross(rows: Tensor) -> Tensor:
             assert self.cross is not None
             assert source is not None
             out = self.cross(rows, source.context, forward, source.source)
-            forward.show("cross_output", out)
+            forward.observe("cross_output", out)
             return forward.drop_out(out, self.dropout, "cross")
 
         def feed_forward(rows: Tensor) -> Tensor:
             if isinstance(self.feed_forward, FeedForward):
                 out = self.feed_forward(rows, forward)
             else:
-                out, load = self.feed_forward(
-                    rows, context.mask.queries.real_BT, forward.compute == "gathered"
-                )
+                out, load = self.feed_forward(rows, context.mask.queries.real_BT, forward)
                 loads.append(load)
-            forward.show("feed_forward_output", out)
+            forward.observe("feed_forward_output", out)
             return forward.drop_out(out, self.dropout, "feed_forward")
 
-        branches = [(self.attention_norm, attention), (self.feed_forward_norm, feed_forward)]
+        branches: list[Branch] = [(self.attention_norm, attention)]
         if source is not None:
-            branches.insert(1, (self.cross_norm, cross))
-        hidden_BTD = self._add_branches(hidden_BTD, branches)
-        forward.show("block_output", hidden_BTD)
+            branches.append((self.cross_norm, cross))
+        if not forward.leaves_out("feed_forward"):
+            branches.append((self.feed_forward_norm, feed_forward))
+        hidden_BTD = self._add_branches(hidden_BTD, branches, not forward.leaves_out("skips"))
+        forward.observe("block_output", hidden_BTD)
         return hidden_BTD, loads[0] if loads else None
 
-    def _add_branches(self, hidden_BTD: Tensor, branches: list[Branch]) -> Tensor:
-        """The residual after every branch, with the norms where the placement has them."""
+    def _add_branches(self, hidden_BTD: Tensor, branches: list[Branch], has_skips: bool) -> Tensor:
+        """The residual after every branch, with the norms where the placement has them. Without
+        skips a branch takes the place of what it reads.
+        """
         if self.placement == "parallel":
             normed = self.attention_norm(hidden_BTD)
-            return hidden_BTD + sum(branch(normed) for _, branch in branches)
+            kept = hidden_BTD if has_skips else torch.zeros_like(hidden_BTD)
+            return kept + sum(branch(normed) for _, branch in branches)
         for norm, branch in branches:
             assert norm is not None
+            kept = hidden_BTD if has_skips else torch.zeros_like(hidden_BTD)
             if self.placement == "pre":
-                hidden_BTD = hidden_BTD + branch(norm(hidden_BTD))
+                hidden_BTD = kept + branch(norm(hidden_BTD))
             else:
-                hidden_BTD = norm(hidden_BTD + branch(hidden_BTD))
+                hidden_BTD = norm(kept + branch(hidden_BTD))
         return hidden_BTD

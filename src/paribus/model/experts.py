@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paribus.model.feed_forward import FeedForward, apply_activation
+from paribus.model.forward import Forward
 from paribus.model.lookup import inverse_permutation
 from paribus.model.routing import chosen_scores, multi_hot, permute_tokens, unpermute_outputs
 from paribus.spec import BatchBalance, Experts, NoBalance, SequenceBalance
@@ -111,11 +112,18 @@ class RoutedExperts(nn.Module):
             )
 
     def forward(
-        self, hidden_BTD: Tensor, real_BT: Tensor | None, gathered: bool = False
+        self, hidden_BTD: Tensor, real_BT: Tensor | None, forward: Forward
     ) -> tuple[Tensor, ExpertLoad]:
         tokens_MD = hidden_BTD.flatten(0, 1)
         choice, scores_MN = self.router(tokens_MD)
-        answers = (self._gathered if gathered else self._grouped)(tokens_MD, choice)
+        for place, value in (
+            ("router_scores", scores_MN),
+            ("expert_choice", choice.experts),
+            ("expert_gates", choice.gates),
+        ):
+            forward.observe(place, value.unflatten(0, hidden_BTD.shape[:2]))
+        compute = self._gathered if forward.compute == "gathered" else self._grouped
+        answers = compute(tokens_MD, choice)
         out = answers.view_as(hidden_BTD)
         if self.shared is not None:
             out = out + self.shared(hidden_BTD)

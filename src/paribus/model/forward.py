@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -16,16 +16,18 @@ from paribus.model.kernels import KernelChoice
 from paribus.model.linear import JoinedWeights, Linear, fused_linear
 
 ExpertCompute = Literal["grouped", "gathered"]
+Part = Literal["skips", "feed_forward"]  # of a block, that a forward pass may leave out
 
 
 class Observer(Protocol):
-    """Sees the activations of every layer by name, as the forward pass computes them.
+    """Sees values of every layer by name, as the forward pass computes them.
 
-    A name is that of the stack and of the activation: `stack.attention_input`,
-    `stack.attention_output`, `stack.feed_forward_output` and `stack.block_output`, each [B, T, D];
-    where a layer reads a source also `stack.cross_output`; and the same with `encoder`. Layers
-    count from 0 at the bottom. An observer must not change the value it is given.
+    A name is that of the stack and of the place, such as `stack.block_output`; see
+    `paribus.model.observed_places`. Layers count from 0 at the bottom. An observer must not change
+    the value it is given, and is given only what it wants: some are computed for it alone.
     """
+
+    def wants(self, name: str, layer: int) -> bool: ...
 
     def see(self, name: str, layer: int, value: Tensor) -> None: ...
 
@@ -56,6 +58,7 @@ class Forward:
     observer: Observer | None = None
     cache: CachePass | None = None
     weights: JoinedWeights | None = None  # None: each product joins its own
+    left_out: frozenset[Part] = frozenset()
     stack: str = "stack"
     layer: int = 0
 
@@ -91,10 +94,19 @@ class Forward:
             return fused_linear(rows, layers)
         return self.weights.product(rows, layers)
 
-    def show(self, name: str, value: Tensor) -> None:
-        """Let the observer see an activation of this layer, if there is one."""
-        if self.observer is not None:
-            self.observer.see(f"{self.stack}.{name}", self.layer, value)
+    def observe(self, place: str, value: Tensor | Callable[[], Tensor]) -> None:
+        """Let the observer see a value of this layer, if there is one and it wants it. What is
+        computed for it alone is given as a function.
+        """
+        if self.observer is None:
+            return
+        name = f"{self.stack}.{place}"
+        if self.observer.wants(name, self.layer):
+            self.observer.see(name, self.layer, value if isinstance(value, Tensor) else value())
+
+    def leaves_out(self, part: Part) -> bool:
+        """Is a part of every block of this stack switched off?"""
+        return part in self.left_out
 
 
 PLAIN_FORWARD = Forward()

@@ -59,8 +59,8 @@ def fused_logits(
 ) -> Tensor:
     """The logits after one more token behind each text, [B, V]; see `Transformer.step`."""
     batch, stack = Batch(token_B1, steady.queries), model.stack
-    embedded_B1D = stack.embed_positions(model.embed(batch), batch.layout, None)
     forward = Forward(cache=steady, weights=weights)
+    embedded_B1D = stack.embed_positions(model.embed(batch), batch.layout, forward)
     contexts = stack.contexts(batch.layout, embedded_B1D, forward)
     cross_contexts = stack.cross_contexts(batch.layout, source, embedded_B1D, forward)
     views = {rule: _query_view(context) for rule, context in contexts.items()}

@@ -12,7 +12,7 @@ from paribus.batch import BatchLayout
 from paribus.masks import Rule
 from paribus.model.attention import AttentionContext
 from paribus.model.block import CrossSource, TransformerBlock
-from paribus.model.dropout import DropoutKey, dropout
+from paribus.model.dropout import dropout
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward
 from paribus.model.kernels import AttentionMask, KernelChoice
@@ -67,7 +67,7 @@ class TransformerStack(nn.Module):
         forward: Forward,
     ) -> HiddenStates:
         forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
-        hidden = self.embed_positions(embedded_BTD, layout, forward.dropout_key)
+        hidden = self.embed_positions(embedded_BTD, layout, forward)
         contexts, cross_contexts = (
             self.contexts(layout, hidden, forward),
             self.cross_contexts(layout, source, hidden, forward),
@@ -82,10 +82,12 @@ class TransformerStack(nn.Module):
             hidden, load = block(hidden, contexts[spec.mask], cross_source, here)
             if load is not None:
                 loads[here.path] = load
-        return HiddenStates(hidden if self.final_norm is None else self.final_norm(hidden), loads)
+        states_BTD = hidden if self.final_norm is None else self.final_norm(hidden)
+        forward.in_layer(len(blocks) - 1).observe("output", states_BTD)
+        return HiddenStates(states_BTD, loads)
 
     def embed_positions(
-        self, embedded_BTD: Tensor, layout: BatchLayout, dropout_key: DropoutKey | None
+        self, embedded_BTD: Tensor, layout: BatchLayout, forward: Forward
     ) -> Tensor:
         """What the first block reads."""
         position_embeddings = self.positions.position_embeddings(
@@ -94,9 +96,9 @@ class TransformerStack(nn.Module):
         hidden = embedded_BTD if position_embeddings is None else embedded_BTD + position_embeddings
         if self.embedding_norm is not None:
             hidden = self.embedding_norm(hidden)
-        return dropout(
-            _to_autocast_dtype(hidden), self.spec.dropout, dropout_key, f"{self.name}.embedding"
-        )
+        hidden = _to_autocast_dtype(hidden)
+        forward.observe("embedding", hidden)
+        return dropout(hidden, self.spec.dropout, forward.dropout_key, f"{self.name}.embedding")
 
     def contexts(
         self, layout: BatchLayout, like: Tensor, forward: Forward

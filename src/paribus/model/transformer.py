@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from paribus.model.block import TransformerBlock
 from paribus.model.cache import Keys, StackPass
 from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
-from paribus.model.forward import ExpertCompute, Forward, Observer
+from paribus.model.forward import ExpertCompute, Forward, Observer, Part
 from paribus.model.kernels import KernelChoice
 from paribus.model.linear import JoinedWeights
 from paribus.model.lookup import look_up
@@ -103,13 +104,16 @@ class Transformer(nn.Module):
         batch: Batch | Tensor,
         dropout_key: DropoutKey | None = None,
         observer: Observer | None = None,
+        left_out: Collection[Part] = (),
     ) -> HiddenStates:
-        """The output of the last layer, below the output head."""
+        """The output of the last layer, below the output head. Parts that are left out are so in
+        every block.
+        """
         batch = Batch.of(batch) if isinstance(batch, Tensor) else batch
         require_valid_batch(batch, self.architecture, self.spec)
         if dropout_key is not None and dropout_key.rows_B is None:
             dropout_key = replace(dropout_key, rows_B=batch.rows_B)
-        forward = Forward(dropout_key=dropout_key, observer=observer)
+        forward = Forward(dropout_key=dropout_key, observer=observer, left_out=frozenset(left_out))
         source, loads = None, {}
         if self.encoder is not None and batch.source is not None:
             encoder_out = self._encode(self.encoder, batch.source, forward)

@@ -7,3 +7,5 @@ from paribus.model.kernels.dispatch import ScoreChange as ScoreChange
 from paribus.model.kernels.dispatch import attend as attend
 from paribus.model.kernels.dispatch import choose_kernel as choose_kernel
 from paribus.model.kernels.dispatch import parse_kernel as parse_kernel
+from paribus.model.kernels.observed_attention import attention_scores as attention_scores
+from paribus.model.kernels.observed_attention import attention_weights as attention_weights

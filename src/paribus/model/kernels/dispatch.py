@@ -93,8 +93,8 @@ def attend(
     """Attention under a view; key/value heads serve equal groups of query heads."""
     scale, bias = scores
     key, value = (
-        _repeat_kv(key_BGSE, query_BHTE.shape[1]),
-        _repeat_kv(value_BGSE, query_BHTE.shape[1]),
+        repeat_kv(key_BGSE, query_BHTE.shape[1]),
+        repeat_kv(value_BGSE, query_BHTE.shape[1]),
     )
     narrowest = min(query_BHTE.shape[-1], value_BGSE.shape[-1])
     match choose_kernel(mask, query_BHTE.dtype, narrowest, bias is not None, kernel):
@@ -108,7 +108,7 @@ def attend(
             return flex(query_BHTE, key, value, mask, scale)
 
 
-def _repeat_kv(heads_BGSE: Tensor, n_heads: int) -> Tensor:
+def repeat_kv(heads_BGSE: Tensor, n_heads: int) -> Tensor:
     """Each key/value head beside every query head it serves."""
     n_sequences, n_kv_heads, length, width = heads_BGSE.shape
     if n_kv_heads == n_heads:

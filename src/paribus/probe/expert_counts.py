@@ -1,0 +1,143 @@
+"""Experts: how the choices of a router are spread over experts, domains, tokens and time.
+
+Choices are integers [..., K], the K different experts of each token, best first. Padding is cut
+out beforehand. Counts are exact; shares are float64.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+_SETS_AT_ONCE = 4096  # sets of experts that are compared with all others together
+MIN_OCCURRENCES = 10  # of a token, before its preferences are listed; as in OLMoE's code
+
+
+def expert_counts(choices: Tensor, n_experts: int) -> Tensor:
+    """How often each expert is chosen, [N]."""
+    return torch.bincount(choices.flatten(), minlength=n_experts)
+
+
+def expert_load(choices: Tensor, n_experts: int) -> Tensor:
+    """Choices of an expert over K · tokens / N, [N]: 1 for all in perfect balance."""
+    counts = expert_counts(choices, n_experts).double()
+    return counts / counts.mean()
+
+
+def max_violation(choices: Tensor, n_experts: int) -> float:
+    """MaxVio = (max load - mean load) / mean load, over all these tokens (Wang 2024)."""
+    return expert_load(choices, n_experts).max().item() - 1
+
+
+def mean_batch_violation(batches: Iterable[Tensor], n_experts: int) -> float:
+    """The mean of MaxVio over batches. It is never below MaxVio of the whole text, if batches are
+    equally large.
+    """
+    found = [max_violation(choices, n_experts) for choices in batches]
+    return sum(found) / len(found)
+
+
+def counts_by_group(choices: Tensor, groups: Tensor, n_experts: int, n_groups: int) -> Tensor:
+    """How often the tokens of each group choose each expert, [groups, N].
+
+    A group is a domain or a token of the vocabulary; `groups` is [...], one for each token of text.
+    """
+    cells = groups[..., None] * n_experts + choices
+    counts = torch.bincount(cells.flatten(), minlength=n_groups * n_experts)
+    return counts.view(n_groups, n_experts)
+
+
+def shares_by_group(counts: Tensor, n_active: int) -> Tensor:
+    """The share of a group's tokens that choose each expert, [groups, N]; rows sum to K.
+
+    It is OLMoE's specialisation: of domains, and of the vocabulary. NaN for a group without tokens.
+    """
+    return counts.double() / (counts.sum(-1, keepdim=True).double() / n_active)
+
+
+def preferred_tokens(
+    counts: Tensor, n_active: int, n: int, min_occurrences: int = MIN_OCCURRENCES
+) -> tuple[Tensor, Tensor]:
+    """For each expert the n tokens that choose it most reliably, and the share of their
+    occurrences that do, [N, n] each.
+
+    Rarer tokens than `min_occurrences` come last, with a share of NaN.
+    """
+    shares = _common_shares(counts, n_active, min_occurrences)
+    best = shares.topk(min(n, len(shares)), dim=0)
+    return best.indices.T, _nan_if_rare(best.values.T)
+
+
+def preferred_experts(
+    counts: Tensor, n_active: int, n: int, min_occurrences: int = MIN_OCCURRENCES
+) -> tuple[Tensor, Tensor]:
+    """For each token of the vocabulary the n experts that it chooses most often, and how often,
+    [V, n] each. The shares of a token rarer than `min_occurrences` are NaN.
+    """
+    shares = _common_shares(counts, n_active, min_occurrences)
+    best = shares.topk(min(n, shares.shape[1]), dim=1)
+    return best.indices, _nan_if_rare(best.values)
+
+
+def _common_shares(counts: Tensor, n_active: int, min_occurrences: int) -> Tensor:
+    is_rare = counts.sum(-1) < min_occurrences * n_active
+    return shares_by_group(counts, n_active).masked_fill(is_rare[:, None], -1)
+
+
+def _nan_if_rare(shares: Tensor) -> Tensor:
+    return shares.masked_fill(shares < 0, float("nan"))
+
+
+def first_expert_repeats(choices_BTK: Tensor) -> float:
+    """The share of consecutive tokens whose first expert stays the same."""
+    first_BT = choices_BTK[..., 0]
+    return (first_BT[:, 1:] == first_BT[:, :-1]).double().mean().item()
+
+
+def any_expert_repeats(choices_BTK: Tensor) -> float:
+    """The share of consecutive tokens that have an expert in common."""
+    pairs = choices_BTK[:, 1:, :, None] == choices_BTK[:, :-1, None, :]
+    return pairs.any((-2, -1)).double().mean().item()
+
+
+def first_expert_chance(choices_BTK: Tensor, n_experts: int) -> float:
+    """Σ p², with p the share of first choices: how often two tokens agree by load alone."""
+    counts = expert_counts(choices_BTK[..., 0], n_experts).double()
+    return (counts / counts.sum()).square().sum().item()
+
+
+def any_expert_chance(choices_BTK: Tensor, n_experts: int) -> float:
+    """How often two tokens drawn by lot from the text have an expert in common."""
+    sets, counts = torch.unique(
+        choices_BTK.flatten(0, -2).sort(-1).values, dim=0, return_counts=True
+    )
+    members, shares = _memberships(sets, n_experts), counts.double() / counts.sum()
+    chance = 0.0
+    for start in range(0, len(sets), _SETS_AT_ONCE):
+        rows = slice(start, start + _SETS_AT_ONCE)
+        overlaps = (members[rows] @ members.T > 0).double()
+        chance += (shares[rows] @ overlaps @ shares).item()
+    return chance
+
+
+def co_activation(choices: Tensor, n_experts: int) -> Tensor:
+    """The share of the tokens with expert i that also have expert j, [i, j]; NaN in the row of an
+    expert that is never chosen.
+    """
+    members = _memberships(choices.flatten(0, -2), n_experts).double()
+    together = members.T @ members
+    return together / together.diagonal()[:, None]
+
+
+def saturation(choices: Tensor, last_choices: Tensor) -> float:
+    """The share of a token's experts that are also its experts at the last checkpoint, mean over
+    tokens (OLMoE). Chance is near K/N.
+    """
+    is_kept = (choices[..., :, None] == last_choices[..., None, :]).any(-1)
+    return is_kept.double().mean().item()
+
+
+def _memberships(choices_MK: Tensor, n_experts: int) -> Tensor:
+    """1 where a token has an expert, [M, N]."""
+    members = torch.zeros(len(choices_MK), n_experts, device=choices_MK.device)
+    return members.scatter(1, choices_MK, 1.0)
