@@ -31,7 +31,7 @@ from paribus.watcher import Watcher
 def test_numbers_are_symbols_of_a_grid():
     assert len(set(VALUE_SYMBOLS)) == 64
     assert all(len(symbol.encode()) == 1 for symbol in VALUE_SYMBOLS)
-    assert input_numbers("a/FG") == pytest.approx((-3.15, 3.15, -0.05, 0.05))
+    assert input_numbers(RegressionLanguage(), "a/FG") == pytest.approx((-3.15, 3.15, -0.05, 0.05))
 
 
 def test_bins_by_hand():
@@ -48,7 +48,7 @@ def test_bins_by_hand():
 
 
 def test_a_source_is_read_by_hand():
-    language = RegressionLanguage(n_inputs=2)
+    language = RegressionLanguage(n_inputs=2, min_length=1)
     episode = Episode(("ab", "cd"), "XY", "ef")
     assert read_episode(language, "ab=Xcd=Yef") == episode
     assert spell_episode(episode) == "ab=Xcd=Yef"
@@ -59,22 +59,22 @@ def test_a_source_is_read_by_hand():
 def test_what_is_no_source_is_refused(source):
     says = "is no source of 'regression'; write examples of 2 symbols, '=' and one symbol each"
     with pytest.raises(ValueError, match=says):
-        read_episode(RegressionLanguage(n_inputs=2), source)
+        read_episode(RegressionLanguage(n_inputs=2, min_length=1), source)
 
 
 def test_every_value_is_the_bin_of_the_product_of_inputs_and_weights():
-    language = RegressionLanguage(n_documents=300, seed=3, n_inputs=3)
+    language = RegressionLanguage(n_documents=300, seed=3, n_inputs=3, n_levels=19, min_length=1)
     bins, n_examples = value_bins(language), set()
     for question in language_questions(language, Watcher()):
         episode = read_episode(language, question.source)
         (weights,) = episode_weights(language, question.source)
         n_examples.add(len(episode.inputs))
-        values = np.array([input_numbers(x) for x in episode.all_inputs]) @ weights
+        values = np.array([input_numbers(language, x) for x in episode.all_inputs]) @ weights
         indices = [VALUE_SYMBOLS.index(symbol) for symbol in episode.values + question.answer]
         for value, index in zip(values, indices, strict=True):
             inner = np.clip(value, -bins.limit, bins.limit)
             assert abs(bins.centre(index) - inner) <= bins.width / 2 + 1e-9
-    assert n_examples == set(range(17))
+    assert n_examples == set(range(1, 17))
 
 
 def test_inputs_and_weights_are_standard_normal():
@@ -82,7 +82,7 @@ def test_inputs_and_weights_are_standard_normal():
     inputs, weights = [], []
     for question in language_questions(language, Watcher()):
         episode = read_episode(language, question.source)
-        inputs += [input_numbers(x) for x in episode.all_inputs]
+        inputs += [input_numbers(language, x) for x in episode.all_inputs]
         weights += episode_weights(language, question.source)
     for sample in (np.array(inputs), np.array(weights)):
         n = len(sample)
@@ -131,7 +131,7 @@ def test_labels_are_the_sides_of_planes_and_drawn_for_each_document(n_labels):
         assert normals.shape == (n_labels // 2, 4)
         label_of_side = {}
         for x, label in zip(episode.all_inputs, episode.values + question.answer, strict=True):
-            side = tuple(normals @ input_numbers(x) > 0)
+            side = tuple(normals @ input_numbers(language, x) > 0)
             assert label_of_side.setdefault(side, label) == label
         assert len(set(label_of_side.values())) == len(label_of_side) <= n_labels
         n_values += len(label_of_side) == n_labels
@@ -144,7 +144,7 @@ def test_a_follow_up_asks_for_the_same_function():
     language = RegressionLanguage()
     source = draw_episode(language, Random(2), 3)
     (weights,) = episode_weights(language, source)
-    value = np.dot(weights, input_numbers("Rstu"))
+    value = np.dot(weights, input_numbers(language, "Rstu"))
     expected = VALUE_SYMBOLS[value_bins(language).index(value)]
     assert follow_up_answer(language, source, "x", "and Rstu?") == expected
     assert value_at(language, source, "Rstu") == expected
@@ -175,11 +175,18 @@ def test_as_text_every_value_follows_the_same_sign():
         (RegressionLanguage, {"noise": -1.0}, "greater than or equal to 0"),
         (RegressionLanguage, {"n_inputs": 0}, "greater than or equal to 1"),
         (RegressionLanguage, {"min_length": -1}, "greater than or equal to 0"),
+        (RegressionLanguage, {"n_levels": 65}, "less than or equal to 64"),
+        (
+            RegressionLanguage,
+            {"n_inputs": 1},
+            "min_length is 0, but so few inputs come up again and again.*use at least 3",
+        ),
+        (RegressionLanguage, {"n_levels": 16}, "with n_inputs 4 and n_levels 16 use at least 1"),
         (RegressionLanguage, {"min_length": 17}, "min_length is 17, above max_length 16"),
         (ClassificationLanguage, {"n_labels": 3}, "Input should be 2 or 4"),
         (
             ClassificationLanguage,
-            {"n_labels": 4, "n_inputs": 1},
+            {"n_labels": 4, "n_inputs": 1, "min_length": 3},
             "n_labels is 4, but n_inputs 1 is a line, which 0 parts in two; use n_labels = 2",
         ),
     ],

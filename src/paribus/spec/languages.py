@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -12,6 +13,7 @@ from paribus.spec.templates import template_columns
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 VALUE_SYMBOLS = SYMBOLS + "+/"  # of numbers on a grid: 64, each of them one byte
 MAX_EXAMPLES = 256  # of one function, in a source
+MIN_SOURCE_BITS = 24  # of all inputs of a source, so that hardly any source occurs twice
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 LanguageForm = Literal["pairs", "text", "conversations", "preferences"]
 MAX_TURNS = 16  # of a user, in a conversation of an invented language
@@ -244,10 +246,25 @@ class EpisodeLanguage(Language):
 
     n_inputs: Annotated[int, Field(ge=1, le=16)] = 4
     """Number of inputs x of each example."""
+    n_levels: Annotated[int, Field(ge=2, le=len(VALUE_SYMBOLS))] = len(VALUE_SYMBOLS)
+    """Numbers that an input is rounded to, a symbol each. They are equally far apart, from -3.2 to
+    3.2 without half of that distance.
+    """
     min_length: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 0
     """The smallest number of examples before the query; 0 is allowed."""
     max_length: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 16
     """The largest number of examples before the query."""
+
+    @model_validator(mode="after")
+    def _require_different_sources(self) -> EpisodeLanguage:
+        n_needed = math.ceil(MIN_SOURCE_BITS / math.log2(self.n_levels) / self.n_inputs) - 1
+        if self.min_length < n_needed:
+            raise ValueError(
+                f"min_length is {self.min_length}, but so few inputs come up again and again, and"
+                f" their answers could be learnt by heart; with n_inputs {self.n_inputs} and"
+                f" n_levels {self.n_levels} use at least {n_needed}"
+            )
+        return self
 
 
 class RegressionLanguage(EpisodeLanguage):

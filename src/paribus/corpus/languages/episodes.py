@@ -23,9 +23,8 @@ from paribus.spec.languages import (
 )
 
 VALUE_SIGN = "="  # before each value, as after the query of a plain question
-INPUT_STEP = 0.1  # between two neighbours on the grid of inputs, from -3.15 to 3.15
+INPUT_LIMIT = 3.2  # of the grid of inputs, on either side of 0
 _INDEX = {symbol: index for index, symbol in enumerate(VALUE_SYMBOLS)}
-_INPUTS = [(index - (len(VALUE_SYMBOLS) - 1) / 2) * INPUT_STEP for index in _INDEX.values()]
 Point = tuple[float, ...]
 
 
@@ -67,22 +66,32 @@ def value_bins(language: RegressionLanguage) -> BinGrid:
     return BinGrid(language.n_bins, 4 * math.hypot(math.sqrt(language.n_inputs), language.noise))
 
 
-def input_numbers(inputs: str) -> Point:
+def input_bins(language: EpisodeKind) -> BinGrid:
+    """The grid that inputs are rounded to."""
+    return BinGrid(language.n_levels, INPUT_LIMIT)
+
+
+def input_numbers(language: EpisodeKind, inputs: str) -> Point:
     """The numbers that symbols of inputs stand for."""
-    return tuple(_INPUTS[_INDEX[symbol]] for symbol in inputs)
+    centres = _bin_centres(language.n_levels, INPUT_LIMIT)
+    return tuple(centres[_INDEX[symbol]] for symbol in inputs)
+
+
+@cache
+def _bin_centres(n_bins: int, limit: float) -> tuple[float, ...]:
+    return tuple(map(BinGrid(n_bins, limit).centre, range(n_bins)))
 
 
 def is_input(language: EpisodeKind, text: str) -> bool:
     """Is a text the input of an example?"""
-    return len(text) == language.n_inputs and set(text) <= _INDEX.keys()
+    return len(text) == language.n_inputs and set(text) <= set(VALUE_SYMBOLS[: language.n_levels])
 
 
 def draw_inputs(language: EpisodeKind, rng: Random) -> str:
     """An x ~ N(0, I), each of its numbers at the nearest point of the grid."""
-    symbols = ""
+    bins, symbols = input_bins(language), ""
     for _ in range(language.n_inputs):
-        index = round(rng.gauss(0, 1) / INPUT_STEP + (len(VALUE_SYMBOLS) - 1) / 2)
-        symbols += VALUE_SYMBOLS[min(max(index, 0), len(VALUE_SYMBOLS) - 1)]
+        symbols += VALUE_SYMBOLS[bins.index(rng.gauss(0, 1))]
     return symbols
 
 
@@ -96,7 +105,7 @@ def draw_episode(language: EpisodeKind, rng: Random, n_examples: int) -> str:
 def read_episode(language: EpisodeKind, source: str) -> Episode:
     """The symbols of a source by their role; ValueError where it is none of this language."""
     d = language.n_inputs
-    if not _episode_pattern(d).fullmatch(source):
+    if not _episode_pattern(d, language.n_levels, episode_letters(language)).fullmatch(source):
         raise ValueError(
             f"{source!r} is no source of {language.kind!r}; write examples of {d} symbols,"
             f" {VALUE_SIGN!r} and one symbol each, then {d} symbols"
@@ -111,10 +120,9 @@ def read_episode(language: EpisodeKind, source: str) -> Episode:
 
 
 @cache
-def _episode_pattern(n_inputs: int) -> re.Pattern[str]:
-    symbol = f"[{re.escape(VALUE_SYMBOLS)}]"
-    inputs = f"{symbol}{{{n_inputs}}}"
-    return re.compile(f"({inputs}{VALUE_SIGN}{symbol})*{inputs}")
+def _episode_pattern(n_inputs: int, n_levels: int, letters: str) -> re.Pattern[str]:
+    inputs = f"[{VALUE_SYMBOLS[:n_levels]}]{{{n_inputs}}}"
+    return re.compile(f"({inputs}{VALUE_SIGN}[{letters}])*{inputs}")
 
 
 def spell_episode(episode: Episode) -> str:
@@ -178,7 +186,7 @@ def _function_values(
     """The values, at inputs that are asked, of the function that is drawn for `all_inputs`."""
     rng = _function_stream(language, all_inputs)
     weights = _draw_weights(language, rng)
-    points = map(input_numbers, asked)
+    points = (input_numbers(language, x) for x in asked)
     if isinstance(language, ClassificationLanguage):
         labels = rng.sample(VALUE_SYMBOLS, language.n_labels)
         return "".join(labels[_plane_sides(weights, x)] for x in points)

@@ -1,0 +1,235 @@
+"""In-context learning: what a model makes of examples in its context, by their number, beside what
+known learners make of the same examples.
+
+Documents are drawn anew, with another seed than those that were trained on, so that every function
+is new to the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from paribus.corpus.languages.episodes import (
+    Episode,
+    episode_letters,
+    input_numbers,
+    read_episode,
+)
+from paribus.corpus.languages.questions import AnsweredQuestion, language_questions
+from paribus.errors import SpecError, UnsupportedError
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint
+from paribus.model import Transformer
+from paribus.probe.item_answers import ItemReader, token_answers
+from paribus.probe.regression_tasks import (
+    RegressionTasks,
+    bin_centres,
+    ideal_nats,
+    known_predictions,
+    nearest_bins,
+    read_tasks,
+)
+from paribus.record.probe_rows import ProbeRow
+from paribus.runtime import derive_seed
+from paribus.spec.base import MAX_SIZE
+from paribus.spec.languages import (
+    ClassificationLanguage,
+    EpisodeKind,
+    EpisodeLanguage,
+    RegressionLanguage,
+)
+from paribus.watcher import Watcher
+
+PROBE = "in-context learning"
+N_ITEMS = 200  # documents of each number of demonstrations
+DEMONSTRATIONS = "demonstrations"
+Values = Iterator[tuple[str, str, Tensor]]  # quantity, variant, and one number for each item
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolAnswers:
+    """What a model says to B questions: ln p of each of the K symbols that an answer can be."""
+
+    log_probabilities_BK: Tensor
+    answers_B: Tensor  # the numbers of the right symbols
+
+    @property
+    def nats_B(self) -> Tensor:
+        """-ln p of the right symbol, among all tokens of the vocabulary."""
+        return -self.log_probabilities_BK.gather(1, self.answers_B[:, None])[:, 0]
+
+    @property
+    def is_right_B(self) -> Tensor:
+        """Is the likeliest symbol the right one?"""
+        return self.log_probabilities_BK.argmax(1) == self.answers_B
+
+    @property
+    def shares_BK(self) -> Tensor:
+        """p of each symbol, given that it is one of them."""
+        return self.log_probabilities_BK.softmax(1)
+
+    @property
+    def mass_B(self) -> Tensor:
+        """How probable it is that the answer is one of the symbols at all."""
+        return self.log_probabilities_BK.logsumexp(1).exp()
+
+
+def demonstration_rows(
+    checkpoint: LoadedCheckpoint,
+    model: Transformer,
+    language: EpisodeKind | None = None,
+    n_items: int = N_ITEMS,
+) -> Iterator[ProbeRow]:
+    """A model and known learners, for each number of demonstrations that the language has.
+
+    Without a language, that of the text which the checkpoint was last trained on.
+    """
+    reader = ItemReader.of(checkpoint, model)
+    language = language or taught_episodes(checkpoint)
+    for n_demonstrations in range(language.min_length, language.max_length + 1):
+        for quantity, variant, values in _values(reader, language, n_demonstrations, n_items):
+            yield ProbeRow(
+                probe=PROBE,
+                quantity=quantity,
+                value=values.double().mean().item(),
+                n=len(values),
+                variant=variant,
+                x=float(n_demonstrations),
+                x_name=DEMONSTRATIONS,
+            )
+
+
+def _values(
+    reader: ItemReader, language: EpisodeKind, n_demonstrations: int, n_items: int
+) -> Values:
+    questions = new_questions(language, n_demonstrations, 2 * n_items)
+    questions, other_questions = questions[:n_items], questions[n_items:]
+    answers = symbol_answers(reader, language, questions)
+    yield "nats", "", answers.nats_B
+    yield "accuracy", "", answers.is_right_B
+    yield "mass of symbols", "", answers.mass_B
+    if isinstance(language, RegressionLanguage):
+        tasks = _read_questions(language, questions)
+        yield from _regression_values(answers, tasks, _read_questions(language, other_questions))
+    else:
+        yield from _classification_values(language, questions)
+
+
+def _read_questions(
+    language: RegressionLanguage, questions: Sequence[AnsweredQuestion]
+) -> RegressionTasks:
+    sources = [question.source for question in questions]
+    return read_tasks(language, sources, [question.answer for question in questions])
+
+
+def taught_episodes(checkpoint: LoadedCheckpoint) -> EpisodeKind:
+    """The language of examples that a checkpoint was last trained on."""
+    sources = () if checkpoint.stage is None else checkpoint.stage.corpus.sources
+    for source in sources:
+        if isinstance(source, EpisodeLanguage):
+            return source
+    raise UnsupportedError(
+        f"{checkpoint.folder} was not last trained on 'regression' or 'classification', so nothing"
+        " says which examples it can read; name a language, or use a run that was"
+    )
+
+
+def new_questions(
+    language: EpisodeKind, n_demonstrations: int, n_items: int
+) -> list[AnsweredQuestion]:
+    """Questions of new functions: of a seed that follows from the language's, and is another."""
+    if n_items < 1:
+        raise SpecError(f"n_items is {n_items}; ask for at least 1 document")
+    seed = derive_seed(language.seed, "probe", language.kind) % MAX_SIZE
+    changes = {
+        "seed": seed,
+        "n_documents": n_items,
+        "form": "pairs",
+        "min_turns": 1,
+        "max_turns": 1,
+        "min_length": n_demonstrations,
+        "max_length": n_demonstrations,
+    }
+    new_language = language.model_copy(update=changes)
+    return list(islice(language_questions(new_language, Watcher()), n_items))
+
+
+def symbol_answers(
+    reader: ItemReader, language: EpisodeKind, questions: Sequence[AnsweredQuestion]
+) -> SymbolAnswers:
+    """What a model says to each question, among the symbols that answers are written in."""
+    letters = episode_letters(language)
+    ids = _symbol_ids(reader, letters)
+    items = [reader.lay(question.question, question.answer) for question in questions]
+    _require_symbols(questions[0].question, reader)
+    log_probabilities_BK = torch.zeros(len(items), len(ids), dtype=torch.float64)
+    for answer in token_answers(reader, items):
+        log_probabilities_BK[answer.item] = answer.log_probabilities_MV[0, ids].double()
+    numbers = [letters.index(question.answer) for question in questions]
+    return SymbolAnswers(log_probabilities_BK, torch.tensor(numbers))
+
+
+def _symbol_ids(reader: ItemReader, letters: str) -> list[int]:
+    ids = [reader.checkpoint.tokenizer.encode(letter) for letter in letters]
+    if any(len(own) != 1 for own in ids):
+        _refuse_tokenizer(reader, "of some symbol more than one token")
+    return [own[0] for own in ids]
+
+
+def _require_symbols(question: str, reader: ItemReader) -> None:
+    n_tokens = len(reader.checkpoint.tokenizer.encode(question))
+    if n_tokens != len(question):
+        _refuse_tokenizer(reader, f"{n_tokens} tokens of {len(question)} symbols")
+
+
+def _refuse_tokenizer(reader: ItemReader, what: str) -> None:
+    raise UnsupportedError(
+        f"the tokenizer of {reader.checkpoint.folder} makes {what}, but each number must be one"
+        " token; train with corpus.tokenizer = 'bytes'"
+    )
+
+
+def _regression_values(
+    answers: SymbolAnswers, tasks: RegressionTasks, other_tasks: RegressionTasks
+) -> Values:
+    expected_B = answers.shares_BK @ bin_centres(tasks.bins)
+    yield "squared error", "", (expected_B - tasks.answers_B).square()
+    yield "nats", "ridge", ideal_nats(tasks)
+    for variant, predicted_B in known_predictions(tasks, other_tasks).items():
+        yield "squared error", variant, (predicted_B - tasks.answers_B).square()
+        yield "accuracy", variant, nearest_bins(tasks.bins, predicted_B) == tasks.answer_bins_B
+        yield "squared difference", variant, (expected_B - predicted_B).square()
+
+
+def _classification_values(
+    language: ClassificationLanguage, questions: Sequence[AnsweredQuestion]
+) -> Values:
+    """What two simple learners of labels get right; nothing where there is no example."""
+    episodes = [read_episode(language, question.source) for question in questions]
+    if not episodes[0].values:
+        return
+    for variant, guess in (
+        ("most frequent label", _frequent_label),
+        ("nearest example", _nearest_label),
+    ):
+        guesses = [guess(language, episode) for episode in episodes]
+        is_right = [one == own.answer for one, own in zip(guesses, questions, strict=True)]
+        yield "accuracy", variant, torch.tensor(is_right)
+
+
+def _frequent_label(_: ClassificationLanguage, episode: Episode) -> str:
+    """The label that most examples have; the first of equals."""
+    return Counter(episode.values).most_common(1)[0][0]
+
+
+def _nearest_label(language: ClassificationLanguage, episode: Episode) -> str:
+    """The label of the example that lies nearest to the query."""
+    query = input_numbers(language, episode.query)
+    distances = [math.dist(input_numbers(language, x), query) for x in episode.inputs]
+    return episode.values[distances.index(min(distances))]
