@@ -8,11 +8,11 @@ from torch import Tensor
 
 from paribus.probe.spectra import (
     NUMERICAL_TOLERANCES,
+    are_triangular,
     at_score_scale,
     attention_weights,
     effective_rank,
     energy_shares,
-    is_triangular,
     log_attention_weights,
     log_determinant,
     numerical_rank,
@@ -158,13 +158,34 @@ def test_the_diagonal_gives_the_determinant_of_a_triangular_matrix(visible):
 def test_other_masks_take_the_general_determinant():
     visible = causal(7)
     visible[:3, :3] = True  # a prefix
-    assert not is_triangular(visible)
+    assert not are_triangular(visible)
     scores = normal(7, 7)
     weights = attention_weights(scores, visible)
     prefix, suffix = torch.linalg.det(weights[:3, :3]), weights.diagonal()[3:].prod()
     found = log_determinant(scores, visible)
     assert found is not None
     assert found.item() == pytest.approx((prefix * suffix).abs().log().item())
+
+
+def test_heads_of_different_masks_have_each_their_determinant():
+    visible = torch.stack([causal(7), causal(7).T, full(7)])
+    assert are_triangular(visible).tolist() == [True, True, False]
+    scores = normal(2, 3, 7, 7)
+    together = log_determinant(scores, visible)
+    assert together is not None
+    for head in range(3):
+        alone = log_determinant(scores[:, head], visible[head])
+        assert alone is not None
+        torch.testing.assert_close(together[:, head], alone)
+
+
+def test_scores_have_the_rank_of_a_head_and_attention_has_not():
+    scores = random_scores(31, 7, n_matrices=1)[0]
+    tolerance = rounding_tolerance(scores)
+    assert numerical_rank(singular_values(scores), tolerance).item() == 7
+    for visible in (causal(31), full(31)):
+        values = singular_values(attention_weights(scores, visible))
+        assert numerical_rank(values, tolerance).item() == 31
 
 
 def test_uniform_full_attention_is_singular():

@@ -90,21 +90,27 @@ def rescale_scores(scores: Tensor, visible: Tensor, sd: float) -> Tensor:
 
 
 def log_determinant(scores: Tensor, visible: Tensor) -> Tensor | None:
-    """ln |det A| of self-attention; None where A is not square, as in cross-attention.
+    """ln |det A| of self-attention, in float64; None where A is not square, as in
+    cross-attention.
 
     Under a triangular mask it is the sum of the logarithms of the diagonal: exact, and without
-    underflow. Under any other mask it comes from an LU decomposition in float64.
+    underflow. Under any other mask it comes from an LU decomposition.
     """
     if scores.shape[-1] != scores.shape[-2]:
         return None
-    if is_triangular(visible):
-        return log_attention_weights(scores, visible).diagonal(dim1=-2, dim2=-1).sum(-1)
-    return torch.linalg.slogdet(attention_weights(scores.double(), visible)).logabsdet
+    log_weights = log_attention_weights(scores.double(), visible)
+    of_diagonal = log_weights.diagonal(dim1=-2, dim2=-1).sum(-1)
+    triangular = are_triangular(visible)
+    if triangular.all():
+        return of_diagonal
+    return torch.where(triangular, of_diagonal, torch.linalg.slogdet(log_weights.exp()).logabsdet)
 
 
-def is_triangular(visible: Tensor) -> bool:
-    """Does every query see no later key, or every query no earlier one?"""
-    return not bool(visible.triu(1).any()) or not bool(visible.tril(-1).any())
+def are_triangular(visible: Tensor) -> Tensor:
+    """Which masks show no query a later key, or no query an earlier one, [...]."""
+    sees_later = visible.triu(1).any(-1).any(-1)
+    sees_earlier = visible.tril(-1).any(-1).any(-1)
+    return ~(sees_later & sees_earlier)
 
 
 def _relative(values: Tensor) -> Tensor:
