@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -30,9 +30,9 @@ from paribus.probe.item_answers import ItemReader, token_answers
 from paribus.probe.regression_tasks import (
     RegressionTasks,
     bin_centres,
-    ideal_nats,
     known_predictions,
     nearest_bins,
+    posterior_nats,
     read_tasks,
 )
 from paribus.record.probe_rows import ProbeRow
@@ -116,7 +116,7 @@ def _values(
     yield "mass of symbols", "", answers.mass_B
     if isinstance(language, RegressionLanguage):
         tasks = _read_questions(language, questions)
-        yield from _regression_values(answers, tasks, _read_questions(language, other_questions))
+        yield from regression_values(answers, tasks, _read_questions(language, other_questions))
     else:
         yield from _classification_values(language, questions)
 
@@ -165,9 +165,9 @@ def symbol_answers(
 ) -> SymbolAnswers:
     """What a model says to each question, among the symbols that answers are written in."""
     letters = episode_letters(language)
-    ids = _symbol_ids(reader, letters)
+    _require_symbols(reader, (*letters, *(question.question for question in questions)))
+    ids = [reader.checkpoint.tokenizer.encode(letter)[0] for letter in letters]
     items = [reader.lay(question.question, question.answer) for question in questions]
-    _require_symbols(questions[0].question, reader)
     log_probabilities_BK = torch.zeros(len(items), len(ids), dtype=torch.float64)
     for answer in token_answers(reader, items):
         log_probabilities_BK[answer.item] = answer.log_probabilities_MV[0, ids].double()
@@ -175,32 +175,27 @@ def symbol_answers(
     return SymbolAnswers(log_probabilities_BK, torch.tensor(numbers))
 
 
-def _symbol_ids(reader: ItemReader, letters: str) -> list[int]:
-    ids = [reader.checkpoint.tokenizer.encode(letter) for letter in letters]
-    if any(len(own) != 1 for own in ids):
-        _refuse_tokenizer(reader, "of some symbol more than one token")
-    return [own[0] for own in ids]
+def _require_symbols(reader: ItemReader, texts: Iterable[str]) -> None:
+    """UnsupportedError unless every symbol is one token."""
+    for text in texts:
+        n_tokens = len(reader.checkpoint.tokenizer.encode(text))
+        if n_tokens != len(text):
+            raise UnsupportedError(
+                f"the tokenizer of {reader.checkpoint.folder} makes {n_tokens} tokens of the"
+                f" {len(text)} symbols {text!r}, but each symbol must be one token; train with"
+                " corpus.tokenizer = 'bytes'"
+            )
 
 
-def _require_symbols(question: str, reader: ItemReader) -> None:
-    n_tokens = len(reader.checkpoint.tokenizer.encode(question))
-    if n_tokens != len(question):
-        _refuse_tokenizer(reader, f"{n_tokens} tokens of {len(question)} symbols")
-
-
-def _refuse_tokenizer(reader: ItemReader, what: str) -> None:
-    raise UnsupportedError(
-        f"the tokenizer of {reader.checkpoint.folder} makes {what}, but each number must be one"
-        " token; train with corpus.tokenizer = 'bytes'"
-    )
-
-
-def _regression_values(
+def regression_values(
     answers: SymbolAnswers, tasks: RegressionTasks, other_tasks: RegressionTasks
 ) -> Values:
+    """A model's answers to tasks and those of known learners; rates of descent are fitted to other
+    tasks.
+    """
     expected_B = answers.shares_BK @ bin_centres(tasks.bins)
     yield "squared error", "", (expected_B - tasks.answers_B).square()
-    yield "nats", "ridge", ideal_nats(tasks)
+    yield "nats", "ridge", posterior_nats(tasks)
     for variant, predicted_B in known_predictions(tasks, other_tasks).items():
         yield "squared error", variant, (predicted_B - tasks.answers_B).square()
         yield "accuracy", variant, nearest_bins(tasks.bins, predicted_B) == tasks.answer_bins_B

@@ -109,9 +109,9 @@ def descent_name(n_steps: int) -> str:
     return f"{n_steps} steps of gradient descent"
 
 
-def ideal_nats(tasks: RegressionTasks) -> Tensor:
+def posterior_nats(tasks: RegressionTasks) -> Tensor:
     """-ln p of each answer's bin under the posterior N(x·ŵ, ridge · xᵀ(XᵀX + ridge · I)⁻¹x +
-    noise²), [B]: what the ideal learner pays, as far as rounding is like Gaussian noise.
+    noise²), [B]. Rounding is taken for Gaussian noise, so it is nearly what the ideal learner pays.
     """
     inputs, outputs, query = without_outermost(tasks)
     gram = inputs.mT @ inputs + tasks.ridge * torch.eye(inputs.shape[-1], dtype=inputs.dtype)
