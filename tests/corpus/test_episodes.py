@@ -179,9 +179,9 @@ def test_as_text_every_value_follows_the_same_sign():
         (
             RegressionLanguage,
             {"n_inputs": 1},
-            "min_length is 0, but so few inputs come up again and again.*use at least 3",
+            "min_length is 0, but so few inputs come up again and again.*use at least 2",
         ),
-        (RegressionLanguage, {"n_levels": 16}, "with n_inputs 4 and n_levels 16 use at least 1"),
+        (RegressionLanguage, {"n_levels": 8}, "with n_inputs 4 and n_levels 8 use at least 1"),
         (RegressionLanguage, {"min_length": 17}, "min_length is 17, above max_length 16"),
         (ClassificationLanguage, {"n_labels": 3}, "Input should be 2 or 4"),
         (

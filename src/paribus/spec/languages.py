@@ -13,7 +13,7 @@ from paribus.spec.templates import template_columns
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 VALUE_SYMBOLS = SYMBOLS + "+/"  # of numbers on a grid: 64, each of them one byte
 MAX_EXAMPLES = 256  # of one function, in a source
-MIN_SOURCE_BITS = 24  # of all inputs of a source, so that hardly any source occurs twice
+MIN_SOURCE_BITS = 18  # of all inputs of a source, so that few sources occur twice
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 LanguageForm = Literal["pairs", "text", "conversations", "preferences"]
 MAX_TURNS = 16  # of a user, in a conversation of an invented language
