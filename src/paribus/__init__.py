@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from paribus.cli.generate import generate_texts as generate_texts
     from paribus.cli.plan import plan as plan
     from paribus.cli.price import price as price
+    from paribus.cli.probe import probe_run as probe_run
     from paribus.cli.report import write_report as write_report
     from paribus.cli.rows import rows as rows
     from paribus.cli.rows import verdicts as verdicts
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from paribus.model import build as build
     from paribus.model import restore as restore
     from paribus.model import save as save
+    from paribus.probe.look import look as look
     from paribus.record import runs as runs
     from paribus.spec import load as load
     from paribus.spec.conversation import Conversation as Conversation
@@ -82,8 +84,10 @@ else:
         "generate_texts": "paribus.cli.generate",
         "import_": "paribus.interop",
         "load": "paribus.spec",
+        "look": "paribus.probe.look",
         "plan": "paribus.cli.plan",
         "price": "paribus.cli.price",
+        "probe_run": "paribus.cli.probe",
         "restore": "paribus.model",
         "rows": "paribus.cli.rows",
         "run": "paribus.cli.run",
@@ -104,6 +108,7 @@ else:
         "corpus": "build_corpus",
         "evaluate": "evaluate_run",
         "generate": "generate_text",
+        "probe": "probe_run",
         "report": "write_report",
         "serve": "serve_runs",
         "train": "train_run",

@@ -134,6 +134,13 @@ def test_repeats_do_not_run_from_one_text_into_the_next():
     assert first_expert_repeats(choices) == 0
 
 
+def test_padding_is_no_neighbour():
+    choices = torch.tensor([[[0, 1], [0, 2], [5, 6], [5, 6]]])
+    real = torch.tensor([[True, True, False, False]])
+    assert first_expert_repeats(choices, real) == any_expert_repeats(choices, real) == 1
+    assert first_expert_repeats(choices) == any_expert_repeats(choices) == pytest.approx(2 / 3)
+
+
 def test_a_sticky_router_repeats():
     choices = random_choices(B, 1).expand(B, T, K)
     assert first_expert_repeats(choices) == any_expert_repeats(choices) == 1
@@ -156,7 +163,9 @@ def test_chance_follows_the_load():
     assert any_expert_chance(choices, N) == pytest.approx(10 / 16)
 
 
-def test_any_expert_chance_is_that_of_all_pairs():
+@pytest.mark.parametrize("pairs_at_once", [1, 100, 2**22])
+def test_any_expert_chance_is_that_of_all_pairs(pairs_at_once, monkeypatch):
+    monkeypatch.setattr("paribus.probe.expert_counts._PAIRS_AT_ONCE", pairs_at_once)
     choices = random_choices(1, 29)
     flat = choices.flatten(0, 1).tolist()
     hits = [bool(set(a) & set(b)) for a in flat for b in flat]

@@ -134,6 +134,7 @@ def test_the_rate_of_theory_has_the_least_error():
         for factor in (0.7, 1, 1.4)
     }
     assert min(errors, key=errors.__getitem__) == 1
+    assert errors[1] == pytest.approx(D * (D + 1) / (6 + D + 1), rel=0.05)
 
 
 def test_a_rate_that_diverges_is_not_chosen():

@@ -18,6 +18,7 @@ from paribus.probe.spectra import (
     numerical_rank,
     relative_effective_rank,
     rescale_scores,
+    roots_of_gram,
     rounding_tolerance,
     singular_values,
     stable_rank,
@@ -258,3 +259,14 @@ def test_the_scale_of_scores_decides_causal_over_full_effective_rank():
         assert 0.73 < causal_over_full(scores, sd) < 0.82
     assert 1.0 < causal_over_full(scores, 0.3) < 1.2
     assert 2.5 < causal_over_full(scores, 0.1) < 3.5
+
+
+def test_roots_of_the_gram_matrix_are_the_singular_values() -> None:
+    """The way that is taken on CUDA, for wide, square and tall matrices."""
+    generator = torch.Generator().manual_seed(5)
+    for shape in ((3, 9, 20), (2, 16, 16), (4, 20, 9)):
+        matrices = torch.rand(shape, generator=generator).softmax(-1)
+        expected = torch.linalg.svdvals(matrices.double())
+        found = roots_of_gram(matrices)
+        assert found.shape == expected.shape
+        assert float((found - expected).abs().max()) < 3e-8 * float(expected.max())

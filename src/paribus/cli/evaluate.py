@@ -48,17 +48,15 @@ from paribus.cli.terminal.folders import (
 from paribus.cli.terminal.head_table import evaluate_run_head, has_head, print_head
 from paribus.cli.terminal.lm_eval_table import evaluate_lm_eval, print_lm_eval
 from paribus.cli.terminal.task_evaluation import print_tasks
+from paribus.cli.terminal.text_choice import corpus_of
 from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
 from paribus.evaluate import evaluate_checkpoint
 from paribus.evaluate.likelihood import N_SEQUENCES
-from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint, stages_of
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.record import Evaluation, read_stages
-from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import select_device
 from paribus.spec.corpus import Corpus
-from paribus.spec.run import load_text
-from paribus.spec.stages import stage_corpus
 from paribus.spec.yardstick import Yardstick, default_yardstick, load_yardstick
 from paribus.workspace import Workspace
 
@@ -119,21 +117,11 @@ def _corpus_of(
     checkpoint: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None
 ) -> Corpus:
     """The text of a run, or the text that is named for a checkpoint that was not trained here."""
-    if checkpoint.run is not None:
-        if corpus is not None:
-            raise SpecError(
-                f"--corpus is given, but {checkpoint.run} has the text it was trained on; leave it"
-                " out"
-            )
-        stages = stages_of(checkpoint.run)
-        tokenizer = checkpoint.folder / TOKENIZER_FILE
-        return stage_corpus(stages[-1].corpus, stages[0].corpus, tokenizer)
-    if corpus is None:
+    if checkpoint.run is not None and corpus is not None:
         raise SpecError(
-            f"{checkpoint.folder} was not trained here, so it has no held-out text; "
-            f"name one with --corpus SPEC, a file that `paribus corpus` takes"
+            f"--corpus is given, but {checkpoint.run} has the text it was trained on; leave it out"
         )
-    return load_text(corpus).corpus
+    return corpus_of(checkpoint, corpus)
 
 
 def _require_left_out(option: str, others: Mapping[str, Any]) -> None:

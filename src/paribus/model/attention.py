@@ -227,6 +227,7 @@ def _observe(
         return attention_scores(query_BHTE, key_BGSE, ScoreChange(scale, context.bias))
 
     forward.observe(f"{branch}_scores", scores)
+    forward.observe(f"{branch}_mask", lambda: context.mask.dense_mask)
     forward.observe(f"{branch}_weights", lambda: attention_weights(scores(), context.mask))
 
 
@@ -234,7 +235,7 @@ def _require_whole_heads(forward: Forward) -> None:
     """UnsupportedError where an observer wants weights of heads that keep keys of their own."""
     if forward.observer is None:
         return
-    for place in ("attention_scores", "attention_weights"):
+    for place in ("attention_scores", "attention_mask", "attention_weights"):
         if forward.observer.wants(f"{forward.stack}.{place}", forward.layer):
             raise UnsupportedError(
                 f"{forward.stack}.{place} cannot be seen over a cache in which heads keep keys of"

@@ -8,14 +8,17 @@ from paribus.spec import Block, Dense, ResolvedArchitecture, Stack
 
 STATE = "[sequences, tokens, d_model]"
 WEIGHTS = "[sequences, heads, queries, keys], float32"
+MASK = "[sequences or 1, heads or 1, queries, keys], true or false"
 # by name, in the order in which a forward pass comes to them
 PLACES: Mapping[str, str] = {
     "embedding": f"what the first layer reads, {STATE}",
     "attention_input": f"what self-attention reads; after the norm in pre-norm models, {STATE}",
     "attention_scores": f"what its softmax is given, before the mask, {WEIGHTS}",
+    "attention_mask": f"which keys each query sees, {MASK}",
     "attention_weights": f"how much of each key a query takes, {WEIGHTS}",
     "attention_output": f"the output of self-attention, before dropout, {STATE}",
     "cross_scores": f"what the softmax of cross-attention is given, before the mask, {WEIGHTS}",
+    "cross_mask": f"which keys of the source each query sees, {MASK}",
     "cross_weights": f"how much of each key of the source a query takes, {WEIGHTS}",
     "cross_output": f"the output of cross-attention, before dropout, {STATE}",
     "router_scores": "each token's scores of all experts, of sum 1, [sequences, tokens, experts]",
@@ -26,7 +29,7 @@ PLACES: Mapping[str, str] = {
     "output": f"what the output head or a decoder reads: after the final norm, {STATE}",
 }
 STACKS = ("stack", "encoder")
-_OF_CROSS = ("cross_scores", "cross_weights", "cross_output")
+_OF_CROSS = ("cross_scores", "cross_mask", "cross_weights", "cross_output")
 _OF_EXPERTS = ("router_scores", "expert_choice", "expert_gates")
 
 

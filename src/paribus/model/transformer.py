@@ -287,18 +287,18 @@ class Transformer(nn.Module):
         batch: Batch,
         dropout_key: DropoutKey | None = None,
         observer: Observer | None = None,
+        left_out: Collection[Part] = (),
     ) -> HiddenStates:
         """The states of a text that is only read: those of the encoder where there is one, and
         then its decoder computes nothing.
         """
         if self.encoder is None:
-            return self.hidden_states(batch, dropout_key, observer)
+            return self.hidden_states(batch, dropout_key, observer, left_out)
         require_side_fits(batch, self.architecture, self.spec)
         if dropout_key is not None and dropout_key.rows_B is None:
             dropout_key = replace(dropout_key, rows_B=batch.rows_B)
-        return self._encode(
-            self.encoder, batch, Forward(dropout_key=dropout_key, observer=observer)
-        )
+        forward = Forward(dropout_key=dropout_key, observer=observer, left_out=frozenset(left_out))
+        return self._encode(self.encoder, batch, forward)
 
     def _encode(self, encoder: TransformerStack, batch: Batch, forward: Forward) -> HiddenStates:
         """The encoder's states of a text; it may have the blocks of the main stack."""

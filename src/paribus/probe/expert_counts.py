@@ -1,7 +1,7 @@
 """Experts: how the choices of a router are spread over experts, domains, tokens and time.
 
-Choices are integers [..., K], the K different experts of each token, best first. Padding is cut
-out beforehand. Counts are exact; shares are float64.
+Choices are integers [..., K], the K different experts of each token, best first. Where neighbours
+do not matter, padding is cut out beforehand: `choices[real]`. Counts are exact; shares are float64.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-_SETS_AT_ONCE = 4096  # sets of experts that are compared with all others together
+_PAIRS_AT_ONCE = 2**22  # pairs of sets of experts that are compared together
 MIN_OCCURRENCES = 10  # of a token, before its preferences are listed; as in OLMoE's code
 
 
@@ -88,33 +88,40 @@ def _nan_if_rare(shares: Tensor) -> Tensor:
     return shares.masked_fill(shares < 0, float("nan"))
 
 
-def first_expert_repeats(choices_BTK: Tensor) -> float:
+def first_expert_repeats(choices_BTK: Tensor, real_BT: Tensor | None = None) -> float:
     """The share of consecutive tokens whose first expert stays the same."""
     first_BT = choices_BTK[..., 0]
-    return (first_BT[:, 1:] == first_BT[:, :-1]).double().mean().item()
+    return _share_of_neighbours(first_BT[:, 1:] == first_BT[:, :-1], real_BT)
 
 
-def any_expert_repeats(choices_BTK: Tensor) -> float:
+def any_expert_repeats(choices_BTK: Tensor, real_BT: Tensor | None = None) -> float:
     """The share of consecutive tokens that have an expert in common."""
     pairs = choices_BTK[:, 1:, :, None] == choices_BTK[:, :-1, None, :]
-    return pairs.any((-2, -1)).double().mean().item()
+    return _share_of_neighbours(pairs.any(-1).any(-1), real_BT)
 
 
-def first_expert_chance(choices_BTK: Tensor, n_experts: int) -> float:
+def _share_of_neighbours(is_repeated: Tensor, real_BT: Tensor | None) -> float:
+    """The mean over pairs of neighbours that are both real."""
+    if real_BT is not None:
+        is_repeated = is_repeated[real_BT[:, 1:] & real_BT[:, :-1]]
+    return is_repeated.double().mean().item()
+
+
+def first_expert_chance(choices: Tensor, n_experts: int) -> float:
     """Σ p², with p the share of first choices: how often two tokens agree by load alone."""
-    counts = expert_counts(choices_BTK[..., 0], n_experts).double()
+    counts = expert_counts(choices[..., 0], n_experts).double()
     return (counts / counts.sum()).square().sum().item()
 
 
-def any_expert_chance(choices_BTK: Tensor, n_experts: int) -> float:
+def any_expert_chance(choices: Tensor, n_experts: int) -> float:
     """How often two tokens drawn by lot from the text have an expert in common."""
-    sets, counts = torch.unique(
-        choices_BTK.flatten(0, -2).sort(-1).values, dim=0, return_counts=True
-    )
+    ordered = choices.flatten(0, -2).sort(-1).values
+    sets, counts = torch.unique(ordered, dim=0, return_counts=True)
     members, shares = _memberships(sets, n_experts), counts.double() / counts.sum()
+    n_rows = max(_PAIRS_AT_ONCE // len(sets), 1)
     chance = 0.0
-    for start in range(0, len(sets), _SETS_AT_ONCE):
-        rows = slice(start, start + _SETS_AT_ONCE)
+    for start in range(0, len(sets), n_rows):
+        rows = slice(start, start + n_rows)
         overlaps = (members[rows] @ members.T > 0).double()
         chance += (shares[rows] @ overlaps @ shares).item()
     return chance

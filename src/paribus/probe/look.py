@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,11 +13,15 @@ from torch import Tensor
 
 from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
+from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.model import Transformer
 from paribus.model.forward import Part
 from paribus.model.observed_places import PLACES, STACKS, places_of
-from paribus.nearest import nearest
+from paribus.nearest import did_you_mean
+from paribus.probe.subject import ProbedModel
+from paribus.runtime import select_device
 from paribus.spec import ResolvedArchitecture
+from paribus.workspace import Workspace
 
 Array = NDArray[np.generic]
 
@@ -66,11 +71,10 @@ def _parse_place(asked: str) -> tuple[tuple[str, ...], str, int | None]:
     if len(parts) == 2 and parts[1].removeprefix("-").isdecimal():
         layer, parts = int(parts[1]), parts[:1]
     if len(parts) != 1 or parts[0] not in PLACES:
-        hint = nearest(parts[0] if parts else asked, PLACES)
-        advice = f"did you mean {hint!r}?" if hint else f"use one of {', '.join(PLACES)}"
+        meant = did_you_mean(parts[0] if parts else asked, PLACES)
         raise SpecError(
-            f"{asked!r} is no place; {advice} With a stack before it and a layer after it:"
-            " 'stack.block_output.0'"
+            f"{asked!r} is no place; {meant}use one of {', '.join(PLACES)}, perhaps with a stack"
+            " before it and a layer after it, as in 'stack.block_output.0'"
         )
     return stacks, parts[0], layer
 
@@ -105,6 +109,33 @@ def to_array(value: Tensor) -> Array:
     if value.dtype == torch.bfloat16:
         value = value.float()
     return np.array(value.cpu().numpy())
+
+
+def look(
+    run: str | Path,
+    text: str,
+    places: Sequence[str],
+    *,
+    tokenizer: str | Path | None = None,
+    workspace: Workspace | None = None,
+) -> dict[str, Array]:
+    """What lies at some places while a run, or a checkpoint, reads a text, by names such as
+    `stack.attention_weights.3`.
+
+    The text is read as in training: an encoder-decoder reads its first half as a source and its
+    second half as a target, and for a prefix-LM the first half is the prefix.
+    """
+    workspace = workspace or Workspace()
+    checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
+    subject = ProbedModel.of(checkpoint, select_device(workspace.device))
+    wanted = wanted_places(subject.spec, places)
+    tokens = subject.encode(text)
+    if len(tokens) < 2:
+        raise SpecError("the text has no two tokens to look at; give a longer one")
+    subject.require_length(len(tokens))
+    recorder = PlaceRecorder(wanted)
+    subject.show(torch.tensor([tokens]), recorder)
+    return recorder.values
 
 
 @torch.no_grad()

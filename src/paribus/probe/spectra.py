@@ -14,8 +14,23 @@ NUMERICAL_TOLERANCES = (1e-2, 1e-4)  # of the largest singular value
 def singular_values(matrices: Tensor) -> Tensor:
     """Singular values, largest first, [..., min(T, S)]; in float64 if the matrices are, else in
     float32.
+
+    On CUDA those of float32 are the roots of the eigenvalues of AAᵀ in float64, right to about
+    1e-8 σ₁. The solvers for singular values there are four to six times slower, and the default one
+    is right to 1e-4 σ₁ alone.
     """
-    return torch.linalg.svdvals(_at_least_float32(matrices))
+    matrices = _at_least_float32(matrices)
+    if matrices.device.type != "cuda" or matrices.dtype == torch.float64:
+        return torch.linalg.svdvals(matrices)
+    return roots_of_gram(matrices).float()
+
+
+def roots_of_gram(matrices: Tensor) -> Tensor:
+    """Singular values in float64 by way of the smaller of AAᵀ and AᵀA, largest first."""
+    matrices = matrices.double()
+    if matrices.shape[-2] > matrices.shape[-1]:
+        matrices = matrices.mT
+    return torch.linalg.eigvalsh(matrices @ matrices.mT).flip(-1).clamp(min=0).sqrt()
 
 
 def effective_rank(values: Tensor) -> Tensor:

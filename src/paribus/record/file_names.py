@@ -44,6 +44,9 @@ TURNS_PAGE_FILE = "turns.md"
 TURNS_CSV_FILE = "turns.csv"
 TURNS_JSON_FILE = "turns.json"
 
+# What probes found inside of runs: `paribus probe --out`.
+PROBES_CSV_FILE = "probes.csv"
+
 # Beside the runs: what was answered in a chat, `paribus chat-demo`.
 CHAT_ANSWERS_FILE = "chat-answers.json"
 

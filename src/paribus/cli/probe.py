@@ -1,0 +1,174 @@
+"""Look inside of a run: attention rank, collapse with depth, positions, experts.
+
+Each RUN is a run or a checkpoint, also an imported one. Probes read held-out documents of its
+corpus, or of the one that --corpus names, one document a row and all of one length. The table has
+the mean of each quantity over layers and heads, with the lowest and the highest. --csv and --json
+have every row. docs/probes.md says what each quantity can and cannot show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paribus.cli.terminal.arguments import JsonOption, parse_settings
+from paribus.cli.terminal.console import console, print_json, print_notes, print_page
+from paribus.cli.terminal.folders import (
+    RUN_HELP,
+    RUNS,
+    CacheOption,
+    DeviceOption,
+    RunsOption,
+    TokenizerOption,
+)
+from paribus.cli.terminal.probe_table import probe_bar, probe_table
+from paribus.cli.terminal.text_choice import corpus_of
+from paribus.corpus import prepare_corpus
+from paribus.errors import SpecError
+from paribus.interop.loaded_checkpoint import load_checkpoint
+from paribus.probe.run import probe_model, probe_texts
+from paribus.probe.subject import ProbedModel
+from paribus.record.disk import replace
+from paribus.record.file_names import PROBES_CSV_FILE
+from paribus.record.probe_rows import ProbeRow
+from paribus.report.csv_tables import to_csv
+from paribus.runtime import select_device
+from paribus.spec.probes import PROBES, Probe, load_probe
+from paribus.watcher import Watcher
+from paribus.workspace import Workspace
+
+DEFAULT_PROBES = ("rank", "collapse")
+
+
+def probe_run(
+    run: str | Path,
+    probes: Sequence[str | Mapping[str, Any]] = DEFAULT_PROBES,
+    *,
+    corpus: str | Path | Mapping[str, Any] | None = None,
+    tokenizer: str | Path | None = None,
+    workspace: Workspace | None = None,
+    watcher: Watcher | None = None,
+) -> list[ProbeRow]:
+    """What probes find inside of a run, given by its name or folder, or of a checkpoint.
+
+    A probe is a kind, or a table of fields, such as {"kind": "rank", "n_texts": 2}. `corpus` is the
+    spec of other text than the run's own.
+    """
+    workspace, watcher = workspace or Workspace(), watcher or Watcher()
+    chosen = [_load(probe) for probe in probes]
+    checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
+    print_notes(*checkpoint.notes)
+    text = prepare_corpus(corpus_of(checkpoint, corpus), workspace.cache_folder, show_progress=True)
+    subject = ProbedModel.of(checkpoint, select_device(workspace.device))
+    # texts of all probes first: what is refused is refused before anything is computed
+    texts = [probe_texts(subject, text, probe) for probe in chosen]
+    rows: list[ProbeRow] = []
+    for probe, own in zip(chosen, texts, strict=True):
+        rows += probe_model(subject, own, probe, watcher)
+    return rows
+
+
+def _load(probe: str | Mapping[str, Any]) -> Probe:
+    if isinstance(probe, str):
+        return load_probe(probe)
+    fields = dict(probe)
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str):
+        raise SpecError(f"a probe has no kind; use one of {', '.join(PROBES)}")
+    return load_probe(kind, fields)
+
+
+def command(
+    sources: Annotated[list[str], typer.Argument(metavar="RUN…", help=RUN_HELP)],
+    probes: Annotated[
+        str,
+        typer.Option("--probes", metavar="KINDS", help=f"Any of {','.join(PROBES)}."),
+    ] = ",".join(DEFAULT_PROBES),
+    n_texts: Annotated[
+        int | None,
+        typer.Option("--texts", min=1, metavar="N", help="Number of texts of each probe."),
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            "--length", min=2, metavar="N", help="Tokens of each text; as in training by default."
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Set a field of a probe, such as rank.score_sds=[1,4]. May be repeated.",
+        ),
+    ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option("--corpus", metavar="SPEC", help="A file that `paribus corpus` takes."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Write all rows there.")
+    ] = None,
+    tokenizer: TokenizerOption = None,
+    runs: RunsOption = RUNS,
+    cache: CacheOption = None,
+    device: DeviceOption = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print every row as CSV.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    if as_json and as_csv:
+        raise SpecError("--json and --csv are both given; give one")
+    chosen = _chosen_probes(probes, n_texts, length, parse_settings(settings))
+    workspace = Workspace(runs, cache, device)
+    rows: dict[str, list[ProbeRow]] = {}
+    for source in sources:
+        with probe_bar(source) as bar:
+            rows[source] = probe_run(
+                source,
+                chosen,
+                corpus=corpus,
+                tokenizer=tokenizer,
+                workspace=workspace,
+                watcher=bar,
+            )
+    tables = [{"run": run, **asdict(row)} for run, own in rows.items() for row in own]
+    if out is not None:
+        _write(out, tables)
+    if as_json:
+        print_json(tables)
+    elif as_csv:
+        print_page(to_csv(tables))
+    else:
+        console().print(probe_table(rows))
+
+
+def _chosen_probes(
+    kinds: str, n_texts: int | None, length: int | None, settings: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The probes that are asked for, each with its fields."""
+    tables: dict[str, dict[str, Any]] = {}
+    for kind in kinds.split(","):
+        tables[kind.strip()] = {"kind": kind.strip()}
+        if n_texts is not None:
+            tables[kind.strip()]["n_texts"] = n_texts
+        if length is not None:
+            tables[kind.strip()]["length"] = length
+    for path, value in settings.items():
+        kind, _, name = path.partition(".")
+        if kind not in tables or not name:
+            raise SpecError(
+                f"--set {path} names no field of a chosen probe; write it as in"
+                f" {next(iter(tables))}.n_texts=4"
+            )
+        tables[kind][name] = tuple(value) if isinstance(value, list) else value
+    return list(tables.values())
+
+
+def _write(folder: Path, tables: Sequence[dict[str, Any]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    replace(folder / PROBES_CSV_FILE, to_csv(tables).encode())
+    print_notes(f"{folder / PROBES_CSV_FILE} is written")

@@ -1,0 +1,106 @@
+"""What probes found, on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import fmean
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from paribus.cli.terminal.training_bar import print_note
+from paribus.escapes import SafeConsole
+from paribus.record.probe_rows import ProbeRow
+from paribus.report.numbers import DASH, significant
+from paribus.watcher import Watcher
+
+DEPTH = "depth"  # a curve over it has a first and a last point; other curves are drawn, not listed
+
+
+@dataclass
+class ProbeBar(Watcher):
+    """A bar for each probe, and what it will cost before it begins."""
+
+    page: Console
+    bar: Progress | None
+
+    def note(self, text: str) -> None:
+        print_note(self.page, text)
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[None]:
+        task = None
+        if self.bar is not None:
+            task = self.bar.add_task(name, total=total)
+        yield
+        if self.bar is not None and task is not None:
+            self.bar.remove_task(task)
+
+    def advance(self, amount: int) -> None:
+        if self.bar is not None and self.bar.task_ids:
+            self.bar.advance(self.bar.task_ids[-1], amount)
+
+
+@contextmanager
+def probe_bar(name: str) -> Iterator[ProbeBar]:
+    """The progress of probes of a run, on standard error; without a bar where that is no
+    terminal.
+    """
+    page = SafeConsole(file=sys.stderr)
+    if not page.is_terminal:
+        yield ProbeBar(page, None)
+        return
+    columns = (TextColumn(f"{name} {{task.description}}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=page, transient=True) as bar:
+        yield ProbeBar(page, bar)
+
+
+def probe_table(rows: Mapping[str, Sequence[ProbeRow]]) -> Table:
+    """The mean of each quantity over layers and heads, with the lowest and the highest."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("run", "probe", "where", "variant", "quantity"):
+        table.add_column(column)
+    for column in ("mean", "lowest", "highest", "first layer", "last layer"):
+        table.add_column(column, justify="right")
+    for run, own in rows.items():
+        for key, group in _groups(own).items():
+            table.add_row(run, *key, *_numbers(group))
+    return table
+
+
+def _groups(rows: Sequence[ProbeRow]) -> dict[tuple[str, ...], list[ProbeRow]]:
+    groups: dict[tuple[str, ...], list[ProbeRow]] = {}
+    for row in rows:
+        if row.x_name not in ("", DEPTH):
+            continue
+        where = " ".join(filter(None, (row.stack, row.branch)))
+        key = (row.probe, where, row.variant or DASH, row.quantity)
+        groups.setdefault(key, []).append(row)
+    return groups
+
+
+def _numbers(group: Sequence[ProbeRow]) -> Iterator[str]:
+    values = [row.value for row in group]
+    by_layer = _by_layer(group)
+    yield significant(fmean(values))
+    yield significant(min(values))
+    yield significant(max(values))
+    if len(by_layer) > 1:
+        layers = sorted(by_layer)
+        yield significant(fmean(by_layer[layers[0]]))
+        yield significant(fmean(by_layer[layers[-1]]))
+    else:
+        yield from (DASH, DASH)
+
+
+def _by_layer(group: Sequence[ProbeRow]) -> dict[float, list[float]]:
+    by_layer: dict[float, list[float]] = {}
+    for row in group:
+        layer = row.x if row.x_name == DEPTH else row.layer
+        if layer is not None:
+            by_layer.setdefault(layer, []).append(row.value)
+    return by_layer

@@ -1,0 +1,55 @@
+"""Probes of one checkpoint on held-out text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paribus.corpus import TokenisedCorpus
+from paribus.probe.collapse_probe import n_passes, probe_collapse
+from paribus.probe.expert_probe import probe_experts, require_experts
+from paribus.probe.position_probe import n_fits, probe_positions
+from paribus.probe.rank_probe import n_spectra, probe_rank
+from paribus.probe.subject import ProbedModel
+from paribus.probe.texts import ProbeTexts, held_out_texts
+from paribus.record.probe_rows import ProbeRow
+from paribus.report.numbers import format_plural
+from paribus.spec.probes import (
+    CollapseProbe,
+    ExpertsProbe,
+    PositionsProbe,
+    Probe,
+    RankProbe,
+)
+from paribus.watcher import Watcher
+
+
+def probe_texts(subject: ProbedModel, corpus: TokenisedCorpus, probe: Probe) -> ProbeTexts:
+    """The texts that a probe asks for."""
+    if isinstance(probe, ExpertsProbe):
+        require_experts(subject.spec)
+    length = probe.length or subject.default_length
+    subject.require_length(length)
+    return held_out_texts(subject, corpus, probe.n_texts, length)
+
+
+def probe_model(
+    subject: ProbedModel, texts: ProbeTexts, probe: Probe, watcher: Watcher
+) -> Iterator[ProbeRow]:
+    """What a probe finds. Its cost is told beforehand, and the watcher follows it."""
+    n_texts = f"{format_plural(len(texts.texts), 'text')} of {texts.length} tokens"
+    match probe:
+        case RankProbe():
+            total, cost = n_spectra(subject, probe), f"spectra of {texts.length} directions"
+            rows = probe_rank(subject, texts, probe, watcher)
+        case CollapseProbe():
+            total, cost = n_passes(texts, probe), "texts read"
+            rows = probe_collapse(subject, texts, probe, watcher)
+        case ExpertsProbe():
+            total, cost = len(texts.texts), "texts read"
+            rows = probe_experts(subject, texts, probe, watcher)
+        case PositionsProbe():
+            total, cost = n_fits(subject, probe), "layers fitted"
+            rows = probe_positions(subject, texts, probe, watcher)
+    watcher.note(f"{probe.kind}: {n_texts}, {total:,} {cost}")
+    with watcher.stage(probe.kind, total):
+        yield from rows

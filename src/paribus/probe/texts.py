@@ -1,0 +1,114 @@
+"""Texts to look at a model with: held-out documents, one a row, all of one length."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from paribus.canonical import canonical_hash
+from paribus.corpus import TokenisedCorpus, document_text
+from paribus.errors import SpecError, UnsupportedError
+from paribus.probe.subject import ProbedModel
+from paribus.spec.corpus import Files, Source, gives_pairs
+from paribus.spec.yardstick import HeldOutSplit
+
+_WHOLE_DOCUMENT = 2**62  # tokens
+
+
+@dataclass(frozen=True)
+class ProbeText:
+    """The beginning of a document as a model reads it, and where the document is from."""
+
+    name: str
+    domain: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeTexts:
+    """Texts of one length."""
+
+    texts: tuple[ProbeText, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.texts[0].tokens)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains of the texts, in the order of first appearance."""
+        return tuple(dict.fromkeys(text.domain for text in self.texts))
+
+    @property
+    def tokens_BT(self) -> Tensor:
+        return torch.tensor([text.tokens for text in self.texts])
+
+    def chunks(self, n_texts: int) -> Iterator[ProbeTexts]:
+        """At most so many texts at a time."""
+        for first in range(0, len(self.texts), n_texts):
+            yield ProbeTexts(self.texts[first : first + n_texts])
+
+
+def held_out_texts(
+    subject: ProbedModel,
+    corpus: TokenisedCorpus,
+    n_texts: int,
+    length: int,
+    split: HeldOutSplit = "test",
+) -> ProbeTexts:
+    """The first `length` tokens of held-out documents, `n_texts` of each source.
+
+    Documents are taken in the order of a hash of their text, so no seed and no other document moves
+    them. Shorter ones are left out.
+    """
+    found: list[ProbeText] = []
+    for number, source in enumerate(corpus.spec.sources):
+        if gives_pairs(source):
+            raise UnsupportedError(
+                f"corpus.sources.{number} ({source.kind}) has pairs, which differ in length; give"
+                " running text with --corpus SPEC"
+            )
+        documents = [
+            document_text(corpus, split, number, one, _WHOLE_DOCUMENT)[0]
+            for one in range(corpus.readers[split][number].shard.n_documents)
+        ]
+        domain = _domain_name(source)
+        if any(text.domain == domain for text in found):
+            domain = f"{domain} {number}"
+        found += _chosen_texts(subject, documents, domain, n_texts, length)
+    return ProbeTexts(tuple(found))
+
+
+def _domain_name(source: Source) -> str:
+    """The kind of a source; of files, the name of the first."""
+    if isinstance(source, Files):
+        return Path(source.paths[0]).stem
+    return source.kind
+
+
+def _chosen_texts(
+    subject: ProbedModel, documents: Sequence[str], domain: str, n_texts: int, length: int
+) -> list[ProbeText]:
+    encoded = []
+    for text in dict.fromkeys(documents):
+        encoded.append(ProbeText(canonical_hash(text)[:16], domain, subject.encode(text)))
+    long_enough = [text for text in encoded if len(text.tokens) >= length]
+    if len(long_enough) < n_texts:
+        lengths = sorted((len(text.tokens) for text in encoded), reverse=True)
+        raise SpecError(
+            f"{domain} has {len(long_enough)} held-out documents of {length} tokens or more, but"
+            f" {n_texts} texts are asked for; {_advice(lengths, n_texts)}"
+        )
+    chosen = heapq.nsmallest(n_texts, long_enough, key=lambda text: text.name)
+    return [ProbeText(text.name, domain, text.tokens[:length]) for text in chosen]
+
+
+def _advice(lengths: Sequence[int], n_texts: int) -> str:
+    if len(lengths) < n_texts:
+        return f"it has {len(lengths)} in all: ask for fewer texts, or name others with --corpus"
+    return f"use --length {lengths[n_texts - 1]} or less, fewer texts, or name others with --corpus"

@@ -1,0 +1,74 @@
+"""The probe of experts with a router that was planted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from byte_models import byte_model
+from probed_models import probed, random_texts
+
+from paribus.errors import UnsupportedError
+from paribus.model.experts import RoutedExperts
+from paribus.probe.expert_probe import probe_experts
+from paribus.probe.texts import ProbeTexts
+from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probes import ExpertsProbe
+from paribus.watcher import Watcher
+
+T = 24
+
+
+def expert_rows(tmp_path: Path) -> list[ProbeRow]:
+    """Of a router as it was drawn, on texts of two domains."""
+    model = byte_model("mixtral", max_length=T)
+    subject = probed(model, tmp_path)
+    texts = (*random_texts(4, T, "even").texts, *random_texts(4, T, "odd", seed=1).texts)
+    return list(probe_experts(subject, ProbeTexts(texts), ExpertsProbe(), Watcher()))
+
+
+def test_loads_and_shares_add_up(tmp_path: Path) -> None:
+    rows = expert_rows(tmp_path)
+    spec = byte_model("mixtral", max_length=T).spec
+    layers = {row.layer for row in rows}
+    assert layers == set(range(len(spec.stack.layers)))
+    router = byte_model("mixtral", max_length=T).stack.layers[0].feed_forward
+    assert isinstance(router, RoutedExperts)
+    n_experts, n_active = router.spec.n_experts, router.spec.n_active
+    for layer in layers:
+        own = [row for row in rows if row.layer == layer]
+        loads = [row.value for row in own if row.quantity == "load"]
+        assert sum(loads) == pytest.approx(n_experts)
+        whole = [row.value for row in own if row.quantity == "MaxVio over the whole text"]
+        assert whole == pytest.approx([max(loads) - 1])
+        for domain in ("even", "odd"):
+            shares = [
+                row.value
+                for row in own
+                if row.quantity == "share of tokens" and row.variant == domain
+            ]
+            assert sum(shares) == pytest.approx(n_active)
+
+
+def test_a_planted_router_is_found(tmp_path: Path) -> None:
+    """All tokens go to the same experts: loads are extreme, and every expert stays."""
+    model = byte_model("mixtral", max_length=T)
+    for block in model.stack.layers:
+        router = block.feed_forward.router
+        with torch.no_grad():
+            router.weight.zero_()
+    rows = list(
+        probe_experts(probed(model, tmp_path), random_texts(4, T), ExpertsProbe(), Watcher())
+    )
+    n_experts, n_active = router.spec.n_experts, router.spec.n_active
+    stays = [row.value for row in rows if row.quantity == "first expert stays"]
+    assert set(stays) == {1.0}
+    violations = [row.value for row in rows if row.quantity == "MaxVio over the whole text"]
+    assert violations == pytest.approx([n_experts / n_active - 1] * len(violations))
+
+
+def test_a_model_without_experts_is_refused(tmp_path: Path) -> None:
+    subject = probed(byte_model("gpt2", max_length=T), tmp_path)
+    with pytest.raises(UnsupportedError, match="looks at routers, but this architecture has none"):
+        list(probe_experts(subject, random_texts(2, T), ExpertsProbe(), Watcher()))
