@@ -147,7 +147,7 @@ def complete(table: RowTable, design: Design, study: str) -> None:
 
 @pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
-    pairs = name == "bidirectional-input"  # which invents its own text there
+    pairs = name in ("bidirectional-input", "in-context")  # which invent their own text there
     called, design = find_design(name, "laptop", None if pairs else TRANSLATED)
     plan = make_plan(
         with_short_texts(design),
@@ -162,7 +162,13 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
 
 @pytest.mark.parametrize(
     ("name", "n_pairs"),
-    [("mixed-attention", 6), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 1)],
+    [
+        ("mixed-attention", 6),
+        ("positions", 2),
+        ("positions-masked", 2),
+        ("bidirectional-input", 1),
+        ("in-context", 2),
+    ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
     _, design = find_design(name)
@@ -210,6 +216,6 @@ def test_an_unknown_design_is_met_with_the_nearest() -> None:
         find_design("postions")
     with pytest.raises(
         SpecError,
-        match="designs are adaptation, bidirectional-input, encoder-decoder, experts, mixed",
+        match="designs are adaptation, bidirectional-input, encoder-decoder, experts, in-context",
     ):
         find_design("something else")
