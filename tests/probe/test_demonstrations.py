@@ -7,7 +7,7 @@ import torch
 from probed_checkpoint import probed_checkpoint
 
 from paribus.corpus.languages.episodes import read_episode
-from paribus.corpus.languages.questions import language_questions
+from paribus.corpus.languages.questions import AnsweredQuestion, language_questions
 from paribus.corpus.tokenizer import train_tokenizer
 from paribus.errors import SpecError, UnsupportedError
 from paribus.probe.demonstrations import (
@@ -15,6 +15,7 @@ from paribus.probe.demonstrations import (
     demonstration_rows,
     new_questions,
     regression_values,
+    with_demonstrations,
 )
 from paribus.probe.item_answers import ItemReader, token_answers
 from paribus.probe.regression_tasks import known_predictions, nearest_bins, read_tasks
@@ -31,8 +32,8 @@ def rows_by_key(rows: list[ProbeRow]) -> dict[tuple[str, str, float | None], flo
 
 
 def test_ridge_as_the_model_is_told_from_the_others():
-    language = RegressionLanguage()
-    questions = new_questions(language, 8, 300)
+    language = RegressionLanguage(max_length=8)
+    questions = new_questions(language, 300)
     sources, symbols = zip(*((one.source, one.answer) for one in questions), strict=True)
     tasks = read_tasks(language, sources[:150], symbols[:150])
     others = read_tasks(language, sources[150:], symbols[150:])
@@ -62,7 +63,7 @@ def test_rows_of_every_layout(preset: str, tmp_path: Path) -> None:
     found = rows_by_key(rows)
     assert 0 < found["mass of symbols", "", 3.0] < 1
     reader = ItemReader.of(checkpoint, model)
-    questions = new_questions(RegressionLanguage.model_validate(REGRESSION), 3, 14)[:7]
+    questions = new_questions(RegressionLanguage.model_validate(REGRESSION), 14)[:7]
     items = [reader.lay(one.question, one.answer) for one in questions]
     nats = [answer.nats_M.item() for answer in token_answers(reader, items)]
     assert found["nats", "", 3.0] == pytest.approx(sum(nats) / 7, rel=1e-5)
@@ -82,14 +83,24 @@ def test_labels_have_learners_of_their_own(tmp_path: Path) -> None:
 
 
 def test_questions_are_new_ones_of_the_same_language():
-    language = RegressionLanguage(n_documents=400, max_length=1)
+    language = RegressionLanguage(n_documents=400, min_length=2, max_length=2)
     trained = {question.source for question in language_questions(language, Watcher())}
-    for n_demonstrations in (0, 1):
-        questions = new_questions(language, n_demonstrations, 200)
-        assert len(questions) == 200
-        assert not trained & {question.source for question in questions}
-        for question in questions:
-            assert len(read_episode(language, question.source).values) == n_demonstrations
+    questions = new_questions(language, 200)
+    assert len(questions) == 200
+    assert not trained & {question.source for question in questions}
+    assert {len(read_episode(language, one.source).values) for one in questions} == {2}
+
+
+def test_fewer_demonstrations_leave_the_last_ones_and_the_query():
+    language = RegressionLanguage(n_inputs=2, min_length=1, phrasings=("at {source}:",))
+    question = AnsweredQuestion("ab=Xcd=Yef", "at ab=Xcd=Yef:", "Z", ())
+    sources = []
+    for n_demonstrations in (0, 1, 2):
+        short = with_demonstrations(language, question, n_demonstrations)
+        assert short.question == f"at {short.source}:"
+        assert short.answer == "Z"
+        sources.append(short.source)
+    assert sources == ["ef", "cd=Yef", "ab=Xcd=Yef"]
 
 
 def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:

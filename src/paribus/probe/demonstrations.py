@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,6 +20,7 @@ from paribus.corpus.languages.episodes import (
     episode_letters,
     input_numbers,
     read_episode,
+    spell_episode,
 )
 from paribus.corpus.languages.questions import AnsweredQuestion, language_questions
 from paribus.errors import SpecError, UnsupportedError
@@ -47,7 +47,7 @@ from paribus.spec.languages import (
 from paribus.watcher import Watcher
 
 PROBE = "in-context learning"
-N_ITEMS = 200  # documents of each number of demonstrations
+N_ITEMS = 400  # documents
 DEMONSTRATIONS = "demonstrations"
 Values = Iterator[tuple[str, str, Tensor]]  # quantity, variant, and one number for each item
 
@@ -92,8 +92,10 @@ def demonstration_rows(
     """
     reader = ItemReader.of(checkpoint, model)
     language = language or taught_episodes(checkpoint)
+    questions = new_questions(language, 2 * n_items)
     for n_demonstrations in range(language.min_length, language.max_length + 1):
-        for quantity, variant, values in _values(reader, language, n_demonstrations, n_items):
+        short = [with_demonstrations(language, one, n_demonstrations) for one in questions]
+        for quantity, variant, values in _values(reader, language, short):
             yield ProbeRow(
                 probe=PROBE,
                 quantity=quantity,
@@ -106,9 +108,12 @@ def demonstration_rows(
 
 
 def _values(
-    reader: ItemReader, language: EpisodeKind, n_demonstrations: int, n_items: int
+    reader: ItemReader, language: EpisodeKind, questions: Sequence[AnsweredQuestion]
 ) -> Values:
-    questions = new_questions(language, n_demonstrations, 2 * n_items)
+    """What is found with the first half of the questions; rates of descent are fitted to the
+    second.
+    """
+    n_items = len(questions) // 2
     questions, other_questions = questions[:n_items], questions[n_items:]
     answers = symbol_answers(reader, language, questions)
     yield "nats", "", answers.nats_B
@@ -140,24 +145,34 @@ def taught_episodes(checkpoint: LoadedCheckpoint) -> EpisodeKind:
     )
 
 
-def new_questions(
-    language: EpisodeKind, n_demonstrations: int, n_items: int
-) -> list[AnsweredQuestion]:
-    """Questions of new functions: of a seed that follows from the language's, and is another."""
+def new_questions(language: EpisodeKind, n_items: int) -> list[AnsweredQuestion]:
+    """Questions of new functions, of a seed that follows from the language's and is another, with
+    as many examples as it has at most.
+    """
     if n_items < 1:
         raise SpecError(f"n_items is {n_items}; ask for at least 1 document")
-    seed = derive_seed(language.seed, "probe", language.kind) % MAX_SIZE
     changes = {
-        "seed": seed,
+        "seed": derive_seed(language.seed, "probe", language.kind) % MAX_SIZE,
         "n_documents": n_items,
         "form": "pairs",
         "min_turns": 1,
         "max_turns": 1,
-        "min_length": n_demonstrations,
-        "max_length": n_demonstrations,
+        "min_length": language.max_length,
     }
-    new_language = language.model_copy(update=changes)
-    return list(islice(language_questions(new_language, Watcher()), n_items))
+    return list(language_questions(language.model_copy(update=changes), Watcher()))
+
+
+def with_demonstrations(
+    language: EpisodeKind, question: AnsweredQuestion, n_demonstrations: int
+) -> AnsweredQuestion:
+    """A question with the last examples alone, and the same answer: curves over the number of
+    demonstrations are then over the same functions and queries.
+    """
+    whole = read_episode(language, question.source)
+    first = len(whole.inputs) - n_demonstrations
+    source = spell_episode(Episode(whole.inputs[first:], whole.values[first:], whole.query))
+    text = question.question.replace(question.source, source)
+    return replace(question, source=source, question=text)
 
 
 def symbol_answers(
