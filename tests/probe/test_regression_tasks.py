@@ -56,6 +56,14 @@ def test_ridge_finds_the_weights_that_a_document_was_drawn_with():
             assert found.item() == pytest.approx(weight, abs=0.25)
 
 
+def test_no_prediction_lies_beyond_the_bins():
+    language = RegressionLanguage(n_inputs=2, min_length=1)
+    tasks = read_tasks(language, ["GF=RGF=RGF=R/a"], ["/"])  # a steep slope, and a query far out
+    assert ridge_prediction(*without_outermost(tasks), tasks.ridge).item() > 100
+    largest = tasks.bins.centre(63)
+    assert known_predictions(tasks, tasks)["ridge"].item() == largest < 5.6
+
+
 def test_without_examples_the_error_is_the_variance_of_the_answers():
     tasks = drawn_tasks(0, 2000)
     predictions = known_predictions(tasks, tasks)

@@ -90,7 +90,7 @@ def without_outermost(tasks: RegressionTasks) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def known_predictions(tasks: RegressionTasks, other_tasks: RegressionTasks) -> dict[str, Tensor]:
-    """What each known learner predicts at the queries, [B] each.
+    """What each known learner predicts at the queries, [B] each, within the centres of the bins.
 
     The rates of gradient descent are those that do best on other tasks with as many examples.
     """
@@ -99,7 +99,8 @@ def known_predictions(tasks: RegressionTasks, other_tasks: RegressionTasks) -> d
     for n_steps in DESCENT_STEPS:
         rate = fit_rate(*others, other_tasks.answers_B, n_steps)
         predictions[descent_name(n_steps)] = descent_prediction(*seen, n_steps, rate)
-    return predictions
+    largest = tasks.bins.centre(tasks.bins.n_bins - 1)
+    return {name: one.clamp(-largest, largest) for name, one in predictions.items()}
 
 
 def descent_name(n_steps: int) -> str:
