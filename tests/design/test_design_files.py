@@ -155,7 +155,7 @@ def complete(table: RowTable, design: Design, study: str) -> None:
 @pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
     changes = dict(TRANSLATED)
-    if name == "bidirectional-input":
+    if name in ("bidirectional-input", "in-context"):
         changes = {}  # it invents its own text there
     if name in ("rank", "head-size"):
         changes["others"] = SHORT_PROBE  # these documents are short
@@ -180,6 +180,7 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
         ("bidirectional-input", 1),
         ("rank", 8),
         ("head-size", 5),
+        ("in-context", 2),
     ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
@@ -228,6 +229,6 @@ def test_an_unknown_design_is_met_with_the_nearest() -> None:
         find_design("postions")
     with pytest.raises(
         SpecError,
-        match="designs are adaptation, bidirectional-input, encoder-decoder, experts, mixed",
+        match="designs are adaptation, bidirectional-input, encoder-decoder, experts, in-context",
     ):
         find_design("something else")
