@@ -157,7 +157,7 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
     changes = dict(TRANSLATED)
     if name in ("bidirectional-input", "in-context"):
         changes = {}  # it invents its own text there
-    if name in ("rank", "head-size"):
+    if name in ("rank", "head-size", "inside-masked", "inside-prefix"):
         changes["others"] = SHORT_PROBE  # these documents are short
     called, design = find_design(name, "laptop", changes)
     plan = make_plan(
@@ -179,6 +179,8 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
         ("positions-masked", 2),
         ("bidirectional-input", 1),
         ("rank", 8),
+        ("inside-masked", 3),
+        ("inside-prefix", 2),
         ("head-size", 5),
         ("in-context", 2),
     ],
@@ -198,7 +200,9 @@ def test_every_shipped_design_has_a_control(name: str) -> None:
     nothing where a later stage is asked about; otherwise the baseline at a part of its training.
     """
     _, design = find_design(name)
-    by_length = dict.fromkeys(("mixed-attention", "positions", "positions-masked", "rank"), 0.5)
+    by_length = dict.fromkeys(
+        ("mixed-attention", "positions", "positions-masked", "rank", "inside-masked"), 0.5
+    )
     by_length["understanding"] = 0.25  # of the fine-tuning
     assert control_length(design) == by_length.get(name)
     arms = dict.fromkeys(by_length) | {
