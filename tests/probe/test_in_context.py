@@ -126,6 +126,18 @@ def test_the_best_rate_of_one_step_is_that_of_theory(n_examples):
     assert 2**-0.375 < found / theory < 2**0.375
 
 
+def test_the_rate_of_theory_is_a_ratio_of_moments():
+    """E x² / E x⁴ = 1/3 for one example in one dimension; otherwise as drawn."""
+    assert one_step_rate(1, 1) == pytest.approx(1 / 3)
+    inputs = tasks(MANY, 6)[0]
+    moments = inputs.transpose(-1, -2) @ inputs / 6
+    traces = [
+        power.diagonal(dim1=-2, dim2=-1).sum(-1).mean().item()
+        for power in (moments, moments @ moments)
+    ]
+    assert one_step_rate(6, D) == pytest.approx(traces[0] / traces[1], rel=0.02)
+
+
 def test_the_rate_of_theory_has_the_least_error():
     inputs, outputs, query, answers = tasks(MANY, 6)
     best = one_step_rate(6, D)

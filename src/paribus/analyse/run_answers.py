@@ -11,7 +11,7 @@ from paribus.analyse.run_scores import Answers
 from paribus.record import Evaluation, TaskEvaluation, read_evaluations, read_task_evaluations
 from paribus.record.address import without_places
 from paribus.record.task_answers import PARENT
-from paribus.spec.yardstick import HEAD, TASK
+from paribus.spec.yardstick import HEAD, PROBE, TASK
 
 YardstickTable = Mapping[str, Any]  # a yardstick as a record holds it
 
@@ -25,7 +25,19 @@ def column_of(yardstick: YardstickTable) -> str:
         if yardstick.get("minus_parent"):
             name = f"{name} minus the parent's"
         return f"{name}.{yardstick['split']}"
+    if yardstick["kind"] == PROBE:
+        return f"{_probe_name(yardstick)}.{yardstick['split']}"
     return f"{yardstick['kind']}.{yardstick['split']}"
+
+
+def _probe_name(yardstick: YardstickTable) -> str:
+    """What a probe shows, and where, if it is not in the attention of the main stack as it is."""
+    words = [f"{yardstick['probe']['kind']}: {yardstick['quantity']}"]
+    if yardstick["stack"] != "stack":
+        words.append(yardstick["stack"])
+    if yardstick["branch"] != "attention":
+        words.append(yardstick["branch"])
+    return ", ".join(filter(None, (*words, yardstick["variant"])))
 
 
 def read_answers(
@@ -41,7 +53,7 @@ def read_answers(
     `items` are the fingerprints of the items of each task, by column, as the plan has frozen them:
     answers to others are no answers to it.
     """
-    are_tasks = {yardstick["kind"] in (TASK, HEAD) for yardstick in yardsticks}
+    are_tasks = {yardstick["kind"] in (TASK, HEAD, PROBE) for yardstick in yardsticks}
     evaluations: list[Evaluation] = []
     tasks: list[TaskEvaluation] = []
     if False in are_tasks:
@@ -55,6 +67,8 @@ def read_answers(
             found = _find_task(tasks, yardstick, (items or {}).get(column), n_steps)
         elif yardstick["kind"] == HEAD:
             found = _find_head(tasks, yardstick, text, n_steps)
+        elif yardstick["kind"] == PROBE:
+            found = _find_probe(tasks, yardstick, text, n_steps)
         else:
             found = _find_evaluation(evaluations, yardstick, text, n_steps)
         if found is not None:
@@ -102,6 +116,17 @@ def _find_head(
         is_head = head.protocol.get("kind") == HEAD and head.task.get("split") == yardstick["split"]
         if is_head and head.text == text and head.step == n_steps - 1:
             return replace(one, head=replace(head, measure=yardstick["measure"]))
+    return None
+
+
+def _find_probe(
+    evaluations: Iterable[TaskEvaluation], yardstick: YardstickTable, text: str, n_steps: int
+) -> TaskEvaluation | None:
+    """What a probe found on held-out documents of the run's own corpus."""
+    for one in evaluations:
+        is_probe = one.head.protocol.get("kind") == PROBE and one.head.task == yardstick
+        if is_probe and one.head.text == text and one.head.step == n_steps - 1:
+            return one
     return None
 
 

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from paribus.errors import SpecError
 from paribus.evaluate import answering_component
+from paribus.model.observed_places import places_of
 from paribus.objectives import require_permitted
-from paribus.spec import resolve
+from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.base import Spec
 from paribus.spec.begin import BeginFrom
 from paribus.spec.begin_reading import BeginOpener, take_begin
@@ -22,11 +23,17 @@ from paribus.spec.left_out_stages import require_last_left_out, without_left_out
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
 from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.probes import ExpertsProbe
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
 from paribus.spec.stages import ArchitectureChange, indexed_stages, stage_architectures
 from paribus.spec.widths import width_note
-from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick
+from paribus.spec.yardstick import (
+    HeadYardstick,
+    OtherYardstick,
+    ProbeYardstick,
+    TaskYardstick,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +231,11 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
         raise SpecError(problems)
 
 
-def _require_answers(measure: DesignYardstick, run: RunSpec) -> None:
+def _require_answers(measure: OtherYardstick, run: RunSpec) -> None:
     objective = run.last.objective
+    if isinstance(measure, ProbeYardstick):
+        _require_probeable(measure, resolve(stage_architectures(run)[-1]))
+        return
     has_head = isinstance(objective, TextLabels | WordTags)
     if isinstance(measure, HeadYardstick):
         if not has_head:
@@ -243,6 +253,18 @@ def _require_answers(measure: DesignYardstick, run: RunSpec) -> None:
             _require_parent(run)
     else:
         answering_component(objective, measure.label)
+
+
+def _require_probeable(measure: ProbeYardstick, spec: ResolvedArchitecture) -> None:
+    """SpecError where an architecture has nothing that a probe looks at."""
+    place = f"{measure.branch}_weights"
+    if isinstance(measure.probe, ExpertsProbe):
+        place = "expert_choice"
+    if f"{measure.stack}.{place}" not in places_of(spec):
+        raise SpecError(
+            f"the probe {measure.probe.kind!r} looks at {measure.stack}.{place}, which this"
+            " architecture does not have; use a place that every arm has"
+        )
 
 
 def _require_parent(run: RunSpec) -> None:

@@ -20,7 +20,7 @@ from paribus.record import Study, last_row, require_run_integrity
 from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
-from paribus.spec.yardstick import DesignYardstick
+from paribus.spec.yardstick import OtherYardstick
 from paribus.train.chain import train_chain
 from paribus.train.loop import TrainOutcome
 from paribus.train.parent import Texts
@@ -33,7 +33,7 @@ RETRY_SECONDS = 0.5  # seconds between tries to open a run that is in use
 def train_and_measure(
     run: RunSpec,
     texts: Texts,
-    measures: Sequence[DesignYardstick],
+    measures: Sequence[OtherYardstick],
     workspace: Workspace,
     watcher: Watcher | None = None,
     *,
@@ -93,14 +93,14 @@ def _is_measured(cell: Cell, study: Study) -> bool:
     return all(find_answers(cell, study, measure) is not None for measure in cell.measures)
 
 
-def find_answers(cell: Cell, study: Study, measure: DesignYardstick) -> Answers | None:
+def find_answers(cell: Cell, study: Study, measure: OtherYardstick) -> Answers | None:
     """What a cell's run answered to a yardstick, if it was asked."""
     table, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
     answers = read_answers(study.root / cell.name, [table], text, cell.n_steps, cell.items)
     return answers.get(column_of(table))
 
 
-def cell_score(cell: Cell, study: Study, measure: DesignYardstick) -> float | None:
+def cell_score(cell: Cell, study: Study, measure: OtherYardstick) -> float | None:
     """The score in the measure's unit; None where the run diverged, or its likelihood is worse
     than the unigram model's.
     """
@@ -120,7 +120,7 @@ def cell_held_out_loss(cell: Cell, study: Study) -> float | None:
     return row.get("valid_nats")
 
 
-def cell_reference_score(cell: Cell, study: Study, measure: DesignYardstick) -> float | None:
+def cell_reference_score(cell: Cell, study: Study, measure: OtherYardstick) -> float | None:
     """The score that needs no model on the items that a cell's run was asked: the unigram model's,
     or the highest floor of a task; None where that is not on record.
     """

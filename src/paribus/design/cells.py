@@ -24,7 +24,7 @@ from paribus.spec.design import (
 )
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.training import Training, scaled_training, steps_of_share
-from paribus.spec.yardstick import DesignYardstick
+from paribus.spec.yardstick import OtherYardstick
 from paribus.train.parent import Texts, name_of_run
 
 
@@ -38,7 +38,7 @@ class Cell:
     purpose: Purpose
     run: RunSpec
     texts: Texts  # one for each stage
-    measures: tuple[DesignYardstick, ...]
+    measures: tuple[OtherYardstick, ...]
     flops: float
     design_fingerprint: str  # the fingerprint of the design
     # of the tasks of the plan, by column: the fingerprint of the items that every arm is asked
@@ -178,12 +178,12 @@ class _CellKind(NamedTuple):
     """What cells of one round share."""
 
     purpose: Purpose
-    measures: tuple[DesignYardstick, ...]
+    measures: tuple[OtherYardstick, ...]
     design_fingerprint: str
     items: Mapping[str, str]
 
 
-def _cell_kind(purpose: Purpose, measures: tuple[DesignYardstick, ...], plan: Plan) -> _CellKind:
+def _cell_kind(purpose: Purpose, measures: tuple[OtherYardstick, ...], plan: Plan) -> _CellKind:
     return _CellKind(purpose, measures, plan.design_fingerprint, plan.items)
 
 

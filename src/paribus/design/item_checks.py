@@ -10,6 +10,7 @@ from dataclasses import asdict
 from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.labelled_rows import LabelledCorpus
+from paribus.design.probe_checks import require_same_texts
 from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answering_component, items_fingerprint, select_items
@@ -19,7 +20,14 @@ from paribus.objectives.framing import item_layout, lay_item
 from paribus.spec import resolve
 from paribus.spec.design import Design, sweep_yardstick
 from paribus.spec.objectives import TextLabels, WordTags
-from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick, Yardstick
+from paribus.spec.yardstick import (
+    DesignYardstick,
+    HeadYardstick,
+    OtherYardstick,
+    ProbeYardstick,
+    TaskYardstick,
+    Yardstick,
+)
 
 ItemTokens = tuple[str, list[int], list[int]]  # an item's name, context and target
 
@@ -33,6 +41,9 @@ def require_items_fit(design: Design, arms: Sequence[PlannedArm]) -> None:
             continue  # its items are made to fit every arm
         if isinstance(measure, HeadYardstick):
             _require_same_labels(measure, arms)
+            continue
+        if isinstance(measure, ProbeYardstick):
+            require_same_texts(measure, arms)
             continue
         problems = []
         for problem, names in _misfits(measure, arms).items():
@@ -60,7 +71,7 @@ def _misfits(measure: Yardstick, arms: Sequence[PlannedArm]) -> dict[str, list[s
     return problems
 
 
-def _measures(design: Design) -> Iterator[tuple[str, DesignYardstick]]:
+def _measures(design: Design) -> Iterator[tuple[str, OtherYardstick]]:
     """Every yardstick an arm is asked, and where it is written."""
     primary = design.primary.measure
     yield "primary.measure", primary

@@ -16,10 +16,16 @@ from paribus.evaluate.tasks.parent_difference import evaluate_minus_parent
 from paribus.evaluate.tasks.run import evaluate_prepared
 from paribus.evaluate.tasks.subject import TaskSubject
 from paribus.interop.loaded_checkpoint import load_checkpoint
+from paribus.probe.kept_rows import evaluate_probe
 from paribus.record import CHECKPOINTS, latest_checkpoint
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.run import RunSpec
-from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick
+from paribus.spec.yardstick import (
+    HeadYardstick,
+    OtherYardstick,
+    ProbeYardstick,
+    TaskYardstick,
+)
 from paribus.train.parent import Texts, parent_checkpoint, parent_folder
 
 
@@ -27,7 +33,7 @@ def measure_run(
     folder: Path,
     run: RunSpec,
     texts: Texts,
-    yardstick: DesignYardstick,
+    yardstick: OtherYardstick,
     device: torch.device,
     asked_tasks: AskedTasks,
 ) -> None:
@@ -38,6 +44,8 @@ def measure_run(
         objective = run.last.objective
         assert isinstance(objective, TextLabels | WordTags)
         evaluate_head(folder, LabelledCorpus(texts[-1], objective), device, yardstick.split)
+    elif isinstance(yardstick, ProbeYardstick):
+        evaluate_probe(folder, texts[-1], yardstick, device)
     elif isinstance(yardstick, TaskYardstick):
         column = column_of(yardstick.model_dump(mode="json"))
         prepared = read_asked_task(*asked_tasks[column])

@@ -23,7 +23,7 @@ from paribus.spec.languages import Language, common_phrasings
 from paribus.spec.stage_kinds import FIRST_KIND
 from paribus.spec.task_readers import READERS
 from paribus.spec.tasks import Task
-from paribus.spec.yardstick import TaskYardstick
+from paribus.spec.yardstick import OtherYardstick, TaskYardstick
 from paribus.watcher import Watcher
 
 # By its reader: the sources with the text that a task without files takes its items from.
@@ -74,7 +74,7 @@ def require_unseen_tasks(design: Design, arms: Sequence[Arm]) -> None:
 
 
 def _unseen_tasks(design: Design) -> Iterator[tuple[str, Task]]:
-    measures = {"primary.measure": design.primary.measure}
+    measures: dict[str, OtherYardstick] = {"primary.measure": design.primary.measure}
     for place, measure in enumerate(design.others):
         measures[f"others.{place}"] = measure
     for where, measure in measures.items():

@@ -280,6 +280,8 @@ class _TokenCounter:
     def __init__(self) -> None:
         self.n_tokens = 0
 
+    def wants(self, name: str, layer: int) -> bool:
+        return layer == 0 and name.endswith(".attention_input")
+
     def see(self, name: str, layer: int, value: Tensor) -> None:
-        if layer == 0 and name.endswith(".attention_input"):
-            self.n_tokens += value.shape[1]
+        self.n_tokens += value.shape[1]

@@ -18,7 +18,7 @@ from paribus.watcher import Watcher
 
 AT_ONCE = 16  # texts
 UNTRAINED, SHUFFLED = "untrained", "positions shuffled"
-FITS = {"line": ridge_position_score, "two layers": classifier_position_score}
+FITS = {"": ridge_position_score, "two layers": classifier_position_score}  # "" is a line
 
 
 def probe_positions(

@@ -20,16 +20,19 @@ from paribus.spec.probes import (
     Probe,
     RankProbe,
 )
+from paribus.spec.yardstick import HeldOutSplit
 from paribus.watcher import Watcher
 
 
-def probe_texts(subject: ProbedModel, corpus: TokenisedCorpus, probe: Probe) -> ProbeTexts:
+def probe_texts(
+    subject: ProbedModel, corpus: TokenisedCorpus, probe: Probe, split: HeldOutSplit = "test"
+) -> ProbeTexts:
     """The texts that a probe asks for."""
     if isinstance(probe, ExpertsProbe):
         require_experts(subject.spec)
     length = probe.length or subject.default_length
     subject.require_length(length)
-    return held_out_texts(subject, corpus, probe.n_texts, length)
+    return held_out_texts(subject.encode, corpus, probe.n_texts, length, split)
 
 
 def probe_model(

@@ -15,12 +15,12 @@ def singular_values(matrices: Tensor) -> Tensor:
     """Singular values, largest first, [..., min(T, S)]; in float64 if the matrices are, else in
     float32.
 
-    On CUDA those of float32 are the roots of the eigenvalues of AAᵀ in float64, right to about
-    1e-8 σ₁. The solvers for singular values there are four to six times slower, and the default one
-    is right to 1e-4 σ₁ alone.
+    Those of float32 are the roots of the eigenvalues of AAᵀ in float64, right to about 1e-8 σ₁: on
+    an H200 this is four times as fast as the default solver, which is right to 1e-4 σ₁, and on a
+    CPU twice as fast. MPS has no float64.
     """
     matrices = _at_least_float32(matrices)
-    if matrices.device.type != "cuda" or matrices.dtype == torch.float64:
+    if matrices.device.type == "mps" or matrices.dtype == torch.float64:
         return torch.linalg.svdvals(matrices)
     return roots_of_gram(matrices).float()
 

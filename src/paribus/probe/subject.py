@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from paribus.batch import Batch
+from paribus.batch import Batch, Vocabulary
+from paribus.corpus import Tokenizer
 from paribus.errors import SpecError, UnsupportedError
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, stages_of
 from paribus.model import Observer, Transformer, build
@@ -17,6 +18,21 @@ from paribus.model.weights import read_architecture
 from paribus.objectives.answering import reading_component
 from paribus.objectives.framing import Ids, ItemLayout, item_layout
 from paribus.spec import ResolvedArchitecture
+from paribus.spec.objectives import Objective
+
+
+def text_layout(
+    objective: Objective, spec: ResolvedArchitecture, vocabulary: Vocabulary
+) -> ItemLayout:
+    """How a model reads a text: as the component of its objective that goes on from one, or as the
+    first.
+    """
+    return item_layout(reading_component(objective), spec, vocabulary, spec.max_length)
+
+
+def laid_text(layout: ItemLayout, tokenizer: Tokenizer, text: str) -> Ids:
+    """The tokens of a document, with what stands before one."""
+    return (*layout.question_begin, *layout.document_prefix, *tokenizer.encode(text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +48,7 @@ class ProbedModel:
     def of(checkpoint: LoadedCheckpoint, device: torch.device) -> ProbedModel:
         """The weights of a checkpoint. Lengths are few, so nothing is compiled for them."""
         model = checkpoint.restore(device, kernel="masked" if device.type == "cuda" else "auto")
-        component = reading_component(checkpoint.objective())
-        layout = item_layout(
-            component, checkpoint.spec, checkpoint.vocabulary, checkpoint.spec.max_length
-        )
+        layout = text_layout(checkpoint.objective(), checkpoint.spec, checkpoint.vocabulary)
         return ProbedModel(checkpoint, model.eval(), layout, device)
 
     @property
@@ -60,8 +73,7 @@ class ProbedModel:
 
     def encode(self, text: str) -> Ids:
         """A document with what stands before one."""
-        tokens = self.checkpoint.tokenizer.encode(text)
-        return (*self.layout.question_begin, *self.layout.document_prefix, *tokens)
+        return laid_text(self.layout, self.checkpoint.tokenizer, text)
 
     def batch(self, tokens_BT: Tensor) -> Batch:
         """Texts as the model reads them. Its second half follows the first where a source or a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus, document_text
 from paribus.errors import SpecError, UnsupportedError
-from paribus.probe.subject import ProbedModel
+from paribus.objectives.framing import Ids
 from paribus.spec.corpus import Files, Source, gives_pairs
 from paribus.spec.yardstick import HeldOutSplit
 
@@ -45,6 +45,11 @@ class ProbeTexts:
         return tuple(dict.fromkeys(text.domain for text in self.texts))
 
     @property
+    def fingerprint(self) -> str:
+        """Which documents these are, and how long."""
+        return canonical_hash([self.length, *(text.name for text in self.texts)])
+
+    @property
     def tokens_BT(self) -> Tensor:
         return torch.tensor([text.tokens for text in self.texts])
 
@@ -55,7 +60,7 @@ class ProbeTexts:
 
 
 def held_out_texts(
-    subject: ProbedModel,
+    encode: Callable[[str], Ids],
     corpus: TokenisedCorpus,
     n_texts: int,
     length: int,
@@ -80,7 +85,7 @@ def held_out_texts(
         domain = _domain_name(source)
         if any(text.domain == domain for text in found):
             domain = f"{domain} {number}"
-        found += _chosen_texts(subject, documents, domain, n_texts, length)
+        found += _chosen_texts(encode, documents, domain, n_texts, length)
     return ProbeTexts(tuple(found))
 
 
@@ -92,11 +97,15 @@ def _domain_name(source: Source) -> str:
 
 
 def _chosen_texts(
-    subject: ProbedModel, documents: Sequence[str], domain: str, n_texts: int, length: int
+    encode: Callable[[str], Ids],
+    documents: Sequence[str],
+    domain: str,
+    n_texts: int,
+    length: int,
 ) -> list[ProbeText]:
     encoded = []
     for text in dict.fromkeys(documents):
-        encoded.append(ProbeText(canonical_hash(text)[:16], domain, subject.encode(text)))
+        encoded.append(ProbeText(canonical_hash(text)[:16], domain, encode(text)))
     long_enough = [text for text in encoded if len(text.tokens) >= length]
     if len(long_enough) < n_texts:
         lengths = sorted((len(text.tokens) for text in encoded), reverse=True)

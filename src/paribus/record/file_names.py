@@ -46,6 +46,7 @@ TURNS_JSON_FILE = "turns.json"
 
 # What probes found inside of runs: `paribus probe --out`.
 PROBES_CSV_FILE = "probes.csv"
+PROBES = "probes"  # the folder of a run in which it keeps rows of probes
 
 # Beside the runs: what was answered in a chat, `paribus chat-demo`.
 CHAT_ANSWERS_FILE = "chat-answers.json"

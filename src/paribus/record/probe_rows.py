@@ -12,6 +12,7 @@ from typing import Any
 from paribus.errors import RecordError
 from paribus.files import MAX_ROWS_BYTES, read_text
 from paribus.record.disk import replace
+from paribus.record.file_names import PROBES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,11 @@ class ProbeRow:
 
 
 PROBE_COLUMNS = tuple(one.name for one in fields(ProbeRow))
+
+
+def probe_rows_path(run_folder: Path, probe: str, key: str) -> Path:
+    """Where a run keeps the rows of a probe."""
+    return run_folder / PROBES / f"{probe}-{key[:16]}.jsonl"
 
 
 def write_probe_rows(path: Path, rows: Iterable[ProbeRow]) -> None:

@@ -18,7 +18,7 @@ from paribus.spec.design import (
     control_margin,
 )
 from paribus.spec.factor_faults import factor_faults, overruled_faults
-from paribus.spec.yardstick import DesignYardstick, TaskYardstick
+from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick
 
 MAX_ALPHA = 0.05  # of false alarms, over all looks
 MAX_COMBINATIONS = 1_000  # of levels: thirty factors of two would be a billion arms
@@ -175,12 +175,15 @@ def _length_faults(design: Design) -> Iterator[str]:
     )
 
 
-def _yardstick_name(measure: DesignYardstick) -> str:
+def _yardstick_name(measure: OtherYardstick) -> str:
     if isinstance(measure, TaskYardstick):
         task = f"the task {measure.task.name} on {measure.split}"
         if measure.minus_parent:
             return f"{task}, minus the parent's"
         return task
+    if isinstance(measure, ProbeYardstick):
+        where = [measure.scores.kind, measure.stack, measure.branch, measure.variant]
+        return f"{', '.join(filter(None, where))} on {measure.split}"
     return f"{measure.kind} on {measure.split}"
 
 

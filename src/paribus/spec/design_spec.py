@@ -25,7 +25,7 @@ from paribus.spec.design_values import (
 from paribus.spec.factor import Factor, Table
 from paribus.spec.match import Match
 from paribus.spec.variance import Variance, read_variance
-from paribus.spec.yardstick import DesignYardstickKind, DocumentHalves
+from paribus.spec.yardstick import DesignYardstickKind, DocumentHalves, OtherYardstickKind
 
 Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
 DesignScale = Literal["smoke", "laptop", "hour", "paper"]
@@ -139,8 +139,8 @@ class Design(Spec):
     """No longer offered: `true` is refused. Older studies were judged so."""
     primary: Primary = Primary()
     """The one yardstick that a verdict is read from, its margin and its test."""
-    others: Annotated[tuple[DesignYardstickKind, ...], BeforeValidator(as_tuple)] = ()
-    """Further yardsticks, which are shown and never judged."""
+    others: Annotated[tuple[OtherYardstickKind, ...], BeforeValidator(as_tuple)] = ()
+    """Further yardsticks and probes, which are shown and never judged."""
     report: Literal["last"] = "last"
     """Which checkpoint is measured."""
     allow: dict[str, str] = Field(default_factory=dict)

@@ -4,7 +4,7 @@ items add up, and where they end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -37,10 +37,13 @@ class Measure:
     adds_up: bool = True
     ceiling: float | None = None  # the best score there can be, in the unit
     is_difference: bool = False  # is it the score of a run minus that of its parent?
+    is_inside: bool = False  # is it something inside of a model, of which neither way is better?
 
     @property
     def direction(self) -> str:
         """Which way is better, in words."""
+        if self.is_inside:
+            return "neither way is better"
         if self.lower_is_better:
             return "lower is better"
         return "higher is better"
@@ -103,7 +106,54 @@ _TASK_MEASURES = (
     Measure(kind="bits per byte", unit="bits per byte", lower_is_better=True),
 )
 _DIFFERENCES = tuple(minus_parent(measure) for measure in _TASK_MEASURES if measure.adds_up)
-# by the name that a task and its record have
+# what a probe finds, by its kind: the unit of each quantity that a design can show
+PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
+    "rank": {
+        "effective rank": "directions",
+        "effective rank over the most there can be": "",
+        "stable rank": "directions",
+        "numerical rank at 0.01": "directions",
+        "numerical rank at 0.0001": "directions",
+        "numerical rank above rounding": "directions",
+        "log |det|": "nats",
+    },
+    "collapse": {
+        "residual over norm": "",
+        "residual over norm, composite": "",
+        "cosine similarity": "",
+    },
+    "experts": {
+        "MaxVio over the whole text": "",
+        "MaxVio, mean over batches": "",
+        "first expert stays": "",
+        "an expert stays": "",
+    },
+    "positions": {
+        "distance to the true position": "tokens",
+        "variance explained": "",
+        "exact positions": "",
+    },
+}
+
+
+def inside_name(probe: str, quantity: str) -> str:
+    """What the measure of a probe's quantity is called."""
+    return f"{probe}: {quantity}"
+
+
+def _inside_measures() -> Iterator[Measure]:
+    for probe, units in PROBE_UNITS.items():
+        for quantity, unit in units.items():
+            yield Measure(
+                kind=inside_name(probe, quantity),
+                unit=unit,
+                lower_is_better=False,
+                adds_up=False,
+                is_inside=True,
+            )
+
+
+# by the name that a task, or a probe, and its record have
 TASK_MEASURES: Mapping[str, Measure] = {
-    measure.kind: measure for measure in (*_TASK_MEASURES, *_DIFFERENCES)
+    measure.kind: measure for measure in (*_TASK_MEASURES, *_DIFFERENCES, *_inside_measures())
 }

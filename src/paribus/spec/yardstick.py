@@ -12,18 +12,22 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from paribus.errors import SpecError
+from paribus.nearest import did_you_mean
 from paribus.spec.base import MAX_SIZE, Count, Spec, read_kind, with_tuples
 from paribus.spec.corpus import Corpus, gives_pairs
 from paribus.spec.measure import (
     LIKELIHOOD,
+    PROBE_UNITS,
     PSEUDO_LIKELIHOOD,
     TASK_MEASURES,
     LikelihoodKind,
     Measure,
+    inside_name,
     minus_parent,
 )
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
+from paribus.spec.probes import ProbeKind
 from paribus.spec.reading import describe_faults
 from paribus.spec.tasks import LabelMeasure, ProtocolKind, TaskKind, ZeroShot
 
@@ -137,12 +141,54 @@ class HeadYardstick(Spec):
         return TASK_MEASURES[self.measure]
 
 
+class ProbeYardstick(Spec):
+    """A quantity that a probe finds inside of a run. It is shown with its interval and never
+    judged.
+    """
+
+    kind: Literal["probe"] = "probe"
+    probe: ProbeKind
+    """The probe: its kind, or a table of its fields."""
+    quantity: str
+    """What is shown: the mean over layers and heads, or of a curve over depth its last value."""
+    stack: Literal["stack", "encoder"] = "stack"
+    """Which stack is looked at."""
+    branch: Literal["attention", "cross"] = "attention"
+    """Which attention the probe of rank looks at."""
+    variant: str = ""
+    """What is changed in the model, as the rows of the probe name it, such as `scores at sd 1`. If
+    empty, nothing.
+    """
+    split: HeldOutSplit = "test"
+    """Which held-out documents are read."""
+
+    @model_validator(mode="after")
+    def _require_quantity(self) -> ProbeYardstick:
+        known = PROBE_UNITS[self.probe.kind]
+        if self.quantity not in known:
+            raise ValueError(
+                f"quantity is {self.quantity!r}; {did_you_mean(self.quantity, known)}the probe"
+                f" {self.probe.kind!r} has {', '.join(map(repr, known))}"
+            )
+        return self
+
+    @property
+    def scores(self) -> Measure:
+        """What its scores are."""
+        return TASK_MEASURES[inside_name(self.probe.kind, self.quantity)]
+
+
 Yardstick = DocumentHalves | HeldOutPairs | PseudoHalves
 YardstickKind = Annotated[Yardstick, Field(discriminator="kind"), BeforeValidator(read_kind)]
 # what the arms of a design are measured with
 DesignYardstick = Yardstick | TaskYardstick | HeadYardstick
 DesignYardstickKind = Annotated[
     DesignYardstick, Field(discriminator="kind"), BeforeValidator(read_kind)
+]
+# what is shown beside it
+OtherYardstick = DesignYardstick | ProbeYardstick
+OtherYardstickKind = Annotated[
+    OtherYardstick, Field(discriminator="kind"), BeforeValidator(read_kind)
 ]
 
 
@@ -153,6 +199,7 @@ MEASURES: Mapping[str, Measure] = {
 }  # by the kind that a record names
 TASK = "task"  # the kind of a yardstick that is a task
 HEAD = "head"  # the kind of one that asks a fine-tuned head
+PROBE = "probe"  # the kind of one that looks inside
 
 
 def table_measure(table: Mapping[str, Any]) -> Measure:
@@ -164,6 +211,8 @@ def table_measure(table: Mapping[str, Any]) -> Measure:
         return measure
     if table["kind"] == HEAD:
         return TASK_MEASURES[table["measure"]]
+    if table["kind"] == PROBE:
+        return TASK_MEASURES[inside_name(table["probe"]["kind"], table["quantity"])]
     return MEASURES[table["kind"]]
 
 
@@ -206,8 +255,10 @@ def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yards
         raise SpecError(list(describe_faults(fault, table, _YardstickTable))) from None
 
 
-def read_design_yardstick(table: Mapping[str, Any]) -> DesignYardstick:
+def read_design_yardstick(table: Mapping[str, Any]) -> OtherYardstick:
     """A yardstick of a design as it was written down."""
+    if table["kind"] == PROBE:
+        return ProbeYardstick.model_validate(with_tuples(table))
     if table["kind"] == TASK:
         return TaskYardstick.model_validate(with_tuples(table))
     if table["kind"] == HEAD:
