@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from paribus.corpus import TokenisedCorpus
 from paribus.probe.collapse_probe import n_passes, probe_collapse
 from paribus.probe.expert_probe import probe_experts, require_experts
+from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.position_probe import n_fits, probe_positions
 from paribus.probe.rank_probe import n_spectra, probe_rank
 from paribus.probe.subject import ProbedModel
@@ -16,6 +17,7 @@ from paribus.report.numbers import format_plural
 from paribus.spec.probes import (
     CollapseProbe,
     ExpertsProbe,
+    FlowProbe,
     PositionsProbe,
     Probe,
     RankProbe,
@@ -53,6 +55,9 @@ def probe_model(
         case PositionsProbe():
             total, cost = n_fits(subject, probe), "layers fitted"
             rows = probe_positions(subject, texts, probe, watcher)
+        case FlowProbe():
+            total, cost = n_readings(texts), "texts read or differentiated"
+            rows = probe_flow(subject, texts, probe, watcher)
     watcher.note(f"{probe.kind}: {n_texts}, {total:,} {cost}")
     with watcher.stage(probe.kind, total):
         yield from rows

@@ -94,11 +94,20 @@ class ProbedModel:
                 batch = Batch.of(written_BT, source=Batch.of(source_BS, prefix=source_BS.shape[1]))
         return batch.to(self.device)
 
+    @property
+    def has_encoder_alone(self) -> bool:
+        """Is a text read by the encoder, and nothing written? So where an encoder fills masks."""
+        return self.layout.framing == "in place" and self.model.encoder is not None
+
     @torch.no_grad()
     def show(self, tokens_BT: Tensor, observer: Observer, left_out: Collection[Part] = ()) -> None:
         """Let an observer look on while texts are read."""
+        self.read(tokens_BT, observer, left_out)
+
+    def read(self, tokens_BT: Tensor, observer: Observer, left_out: Collection[Part] = ()) -> None:
+        """Let an observer look on while texts are read, and keep what derivatives need."""
         batch = self.batch(tokens_BT)
-        if self.layout.framing == "in place" and self.model.encoder is not None:
+        if self.has_encoder_alone:
             self.model.text_states(batch, observer=observer, left_out=left_out)
         else:
             self.model.hidden_states(batch, observer=observer, left_out=left_out)

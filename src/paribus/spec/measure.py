@@ -133,6 +133,15 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "variance explained": "",
         "exact positions": "",
     },
+    "flow": {
+        "attention distance": "tokens",
+        "attention entropy": "nats",
+        "weight on the first token": "",
+        "weight on itself": "",
+        "weight on the most attended token": "",
+        "reached pairs": "",
+        "gradient distance": "tokens",
+    },
 }
 
 

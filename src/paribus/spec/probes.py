@@ -72,7 +72,19 @@ class PositionsProbe(TextProbe):
     """Seed of the halves, and of the classifier."""
 
 
-Probe = RankProbe | CollapseProbe | ExpertsProbe | PositionsProbe
+class FlowProbe(TextProbe):
+    """How far attention looks, how widely, where it rests, and which tokens move a state."""
+
+    kind: Literal["flow"] = "flow"
+    n_directions: Count = 16
+    """In how many directions of a state its gradient is taken. From d_model on, gradient norms
+    are exact.
+    """
+    seed: NonNegative = 0
+    """Seed of the directions."""
+
+
+Probe = RankProbe | CollapseProbe | ExpertsProbe | PositionsProbe | FlowProbe
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(Probe)
