@@ -20,7 +20,7 @@ from paribus.corpus import Tokenizer
 from paribus.corpus.conversations import prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError, UnsupportedError
-from paribus.evaluate.batching import batch_problems
+from paribus.objectives.problem_batching import batch_problems
 from paribus.evaluate.items import Item
 from paribus.masks import looks_ahead
 from paribus.model import Transformer
