@@ -56,6 +56,7 @@ KEYS = {
     ("position probe", "documents"): 8496417043490297470,
     ("position probe", "shuffled positions"): 3514091910181587322,
     ("position probe", "weights"): 7059147186111350458,
+    ("shuffled context", "*"): 5489944931531505395,
     ("spans", "*"): 8468026455049558147,
     ("split", "*"): 3213047036067593115,
     ("stage", "*"): 6701510826745330120,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from paribus.corpus import TokenisedCorpus
 from paribus.probe.collapse_probe import n_passes, probe_collapse
+from paribus.probe.context_probe import n_targets, probe_context, require_likelihood
 from paribus.probe.expert_probe import probe_experts, require_experts
 from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.position_probe import n_fits, probe_positions
@@ -14,8 +15,11 @@ from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts, held_out_texts
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.numbers import format_plural
+from paribus.spec import ResolvedArchitecture
+from paribus.spec.objectives import Objective
 from paribus.spec.probes import (
     CollapseProbe,
+    ContextProbe,
     ExpertsProbe,
     FlowProbe,
     PositionsProbe,
@@ -30,11 +34,21 @@ def probe_texts(
     subject: ProbedModel, corpus: TokenisedCorpus, probe: Probe, split: HeldOutSplit = "test"
 ) -> ProbeTexts:
     """The texts that a probe asks for."""
-    if isinstance(probe, ExpertsProbe):
-        require_experts(subject.spec)
+    require_applicable(probe, subject.spec, subject.checkpoint.objective())
     length = probe.length or subject.default_length
     subject.require_length(length)
     return held_out_texts(subject.encode, corpus, probe.n_texts, length, split)
+
+
+def require_applicable(probe: Probe, spec: ResolvedArchitecture, objective: Objective) -> None:
+    """ParibusError where a model has nothing that a probe looks at."""
+    match probe:
+        case ExpertsProbe():
+            require_experts(spec)
+        case ContextProbe():
+            require_likelihood(objective)
+        case _:
+            pass
 
 
 def probe_model(
@@ -58,6 +72,9 @@ def probe_model(
         case FlowProbe():
             total, cost = n_readings(texts), "texts read or differentiated"
             rows = probe_flow(subject, texts, probe, watcher)
+        case ContextProbe():
+            total, cost = n_targets(subject, texts), "targets read after a context"
+            rows = probe_context(subject, texts, probe, watcher)
     watcher.note(f"{probe.kind}: {n_texts}, {total:,} {cost}")
     with watcher.stage(probe.kind, total):
         yield from rows

@@ -142,6 +142,11 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "reached pairs": "",
         "gradient distance": "tokens",
     },
+    "context": {
+        "gain of context": "bits per byte",
+        "gain of order": "bits per byte",
+        "effective context": "tokens",
+    },
 }
 
 

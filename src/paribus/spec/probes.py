@@ -84,7 +84,19 @@ class FlowProbe(TextProbe):
     """Seed of the directions."""
 
 
-Probe = RankProbe | CollapseProbe | ExpertsProbe | PositionsProbe | FlowProbe
+class ContextProbe(TextProbe):
+    """How much of its context a model makes use of: the loss of the last quarter of each text, as
+    the context before it is cut or shuffled.
+    """
+
+    kind: Literal["context"] = "context"
+    n_texts: Count = 64
+    """Number of texts."""
+    seed: NonNegative = 0
+    """Seed of the order of shuffled tokens."""
+
+
+Probe = RankProbe | CollapseProbe | ExpertsProbe | PositionsProbe | FlowProbe | ContextProbe
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(Probe)
