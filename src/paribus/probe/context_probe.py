@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from paribus.errors import SpecError
@@ -138,5 +138,5 @@ def _laid_target(
 def _shuffled(context: Ids, n_in_order: int, seed: int, name: str) -> Ids:
     """The last tokens stay in order, those before them are permuted."""
     n_moved = len(context) - n_in_order
-    order: Sequence[int] = numpy_generator(seed, "shuffled context", name).permutation(n_moved)
+    order = numpy_generator(seed, "shuffled context", name).permutation(n_moved).tolist()
     return (*(context[place] for place in order), *context[n_moved:])

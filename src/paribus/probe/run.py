@@ -9,6 +9,8 @@ from paribus.probe.collapse_probe import n_passes, probe_collapse
 from paribus.probe.context_probe import n_targets, probe_context, require_likelihood
 from paribus.probe.expert_probe import probe_experts, require_experts
 from paribus.probe.flow_probe import n_readings, probe_flow
+from paribus.probe.gradient_probe import n_derivatives, probe_gradients
+from paribus.probe.posed_texts import require_running_text
 from paribus.probe.position_probe import n_fits, probe_positions
 from paribus.probe.rank_probe import n_spectra, probe_rank
 from paribus.probe.subject import ProbedModel
@@ -22,6 +24,7 @@ from paribus.spec.probes import (
     ContextProbe,
     ExpertsProbe,
     FlowProbe,
+    GradientsProbe,
     PositionsProbe,
     Probe,
     RankProbe,
@@ -47,6 +50,8 @@ def require_applicable(probe: Probe, spec: ResolvedArchitecture, objective: Obje
             require_experts(spec)
         case ContextProbe():
             require_likelihood(objective)
+        case GradientsProbe():
+            require_running_text(objective)
         case _:
             pass
 
@@ -75,6 +80,9 @@ def probe_model(
         case ContextProbe():
             total, cost = n_targets(subject, texts), "targets read after a context"
             rows = probe_context(subject, texts, probe, watcher)
+        case GradientsProbe():
+            total, cost = n_derivatives(subject, texts, probe), "derivatives of the loss of a text"
+            rows = probe_gradients(subject, texts, probe, watcher)
     watcher.note(f"{probe.kind}: {n_texts}, {total:,} {cost}")
     with watcher.stage(probe.kind, total):
         yield from rows

@@ -147,6 +147,16 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "gain of order": "bits per byte",
         "effective context": "tokens",
     },
+    "gradients": {
+        "gradient norm": "",
+        "gradient norm per target": "",
+        "gradient norm per token": "",
+        "gradient norm of one text": "",
+        "targets per text": "targets",
+        "targets per token": "",
+        "curvature along the gradient": "",
+        "curvature along the last update": "",
+    },
 }
 
 

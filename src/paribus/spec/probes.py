@@ -96,7 +96,27 @@ class ContextProbe(TextProbe):
     """Seed of the order of shuffled tokens."""
 
 
-Probe = RankProbe | CollapseProbe | ExpertsProbe | PositionsProbe | FlowProbe | ContextProbe
+class GradientsProbe(TextProbe):
+    """Gradient norms of the training objective by layer, and the curvature of its loss."""
+
+    kind: Literal["gradients"] = "gradients"
+    start: bool = True
+    """Whether the model is looked at as it was before training, too."""
+    curvature: bool = True
+    """Whether curvature is measured. It takes several times as long as a gradient."""
+    seed: NonNegative = 0
+    """Seed of what the objective draws, such as masks and splits."""
+
+
+Probe = (
+    RankProbe
+    | CollapseProbe
+    | ExpertsProbe
+    | PositionsProbe
+    | FlowProbe
+    | ContextProbe
+    | GradientsProbe
+)
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(Probe)
