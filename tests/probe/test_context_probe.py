@@ -6,9 +6,8 @@ import math
 from pathlib import Path
 
 import pytest
-import torch
 from byte_models import BYTE_TOKENIZER, byte_model
-from probed_models import found_values, probed, random_texts
+from probed_models import found_values, probed, random_texts, without_attention
 
 from paribus.errors import SpecError
 from paribus.evaluate import Item
@@ -44,18 +43,6 @@ def texts_of(model: Transformer, folder: Path) -> ProbeTexts:
 def context_rows(model: Transformer, folder: Path) -> list[ProbeRow]:
     texts = texts_of(model, folder / "texts")
     return list(probe_context(probed(model, folder / "model"), texts, SPEC, Watcher()))
-
-
-def without_attention(model: Transformer) -> Transformer:
-    """Each position sees its own token alone, and a decoder nothing of its source."""
-    with torch.no_grad():
-        for block in model.stack.layers:
-            for attention in (block.attention, block.cross):
-                if attention is not None:
-                    attention.output.weight.zero_()
-                    if attention.output.bias is not None:
-                        attention.output.bias.zero_()
-    return model
 
 
 @pytest.mark.parametrize(

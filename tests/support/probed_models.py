@@ -61,3 +61,15 @@ def found_values(rows: Iterable[ProbeRow], quantity: str, **where: object) -> li
     for name, value in where.items():
         own = [row for row in own if getattr(row, name) == value]
     return [row.value for row in own]
+
+
+def without_attention(model: Transformer) -> Transformer:
+    """Each position sees its own token alone, and a decoder nothing of its source."""
+    with torch.no_grad():
+        for block in model.stack.layers:
+            for attention in (block.attention, block.cross):
+                if attention is not None:
+                    attention.output.weight.zero_()
+                    if attention.output.bias is not None:
+                        attention.output.bias.zero_()
+    return model

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from paribus.corpus import TokenisedCorpus
 from paribus.probe.collapse_probe import n_passes, probe_collapse
 from paribus.probe.context_probe import n_targets, probe_context, require_likelihood
+from paribus.probe.corrupted_input import corrupting_components
+from paribus.probe.corruption_probe import n_posed, probe_corruption
 from paribus.probe.expert_probe import probe_experts, require_experts
 from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.gradient_probe import n_derivatives, probe_gradients
@@ -22,6 +24,7 @@ from paribus.spec.objectives import Objective
 from paribus.spec.probes import (
     CollapseProbe,
     ContextProbe,
+    CorruptionProbe,
     ExpertsProbe,
     FlowProbe,
     GradientsProbe,
@@ -52,6 +55,8 @@ def require_applicable(probe: Probe, spec: ResolvedArchitecture, objective: Obje
             require_likelihood(objective)
         case GradientsProbe():
             require_running_text(objective)
+        case CorruptionProbe():
+            corrupting_components(objective)
         case _:
             pass
 
@@ -83,6 +88,9 @@ def probe_model(
         case GradientsProbe():
             total, cost = n_derivatives(subject, texts, probe), "derivatives of the loss of a text"
             rows = probe_gradients(subject, texts, probe, watcher)
+        case CorruptionProbe():
+            total, cost = n_posed(subject, texts), "texts posed"
+            rows = probe_corruption(subject, texts, probe, watcher)
     watcher.note(f"{probe.kind}: {n_texts}, {total:,} {cost}")
     with watcher.stage(probe.kind, total):
         yield from rows

@@ -157,6 +157,11 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "curvature along the gradient": "",
         "curvature along the last update": "",
     },
+    "corruption": {
+        "loss, corrupted input": "bits per byte",
+        "loss, plain input": "bits per byte",
+        "cost of corruption": "bits per byte",
+    },
 }
 
 

@@ -108,6 +108,20 @@ class GradientsProbe(TextProbe):
     """Seed of what the objective draws, such as masks and splits."""
 
 
+class CorruptionProbe(TextProbe):
+    """What the corrupted input of training costs: the loss of the same targets with the masks or
+    spans of training elsewhere in the text, and without.
+    """
+
+    kind: Literal["corruption"] = "corruption"
+    n_texts: Count = 32
+    """Number of texts."""
+    n_questions: Count = 8
+    """How many masked tokens or spans of each text are asked for."""
+    seed: NonNegative = 0
+    """Seed of masks and spans."""
+
+
 Probe = (
     RankProbe
     | CollapseProbe
@@ -116,6 +130,7 @@ Probe = (
     | FlowProbe
     | ContextProbe
     | GradientsProbe
+    | CorruptionProbe
 )
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
