@@ -12,8 +12,8 @@ from paribus.batch import Batch, TextBatch
 from paribus.errors import SpecError, UnsupportedError
 from paribus.objectives import Problem, pose_problem
 from paribus.objectives.answering import answering_component
+from paribus.objectives.batching import batch_problems
 from paribus.objectives.framing import item_layout, item_problems, lay_item
-from paribus.objectives.problem_batching import batch_problems
 from paribus.spec import resolve
 from paribus.spec.objectives import (
     UL2,

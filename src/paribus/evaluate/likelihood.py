@@ -25,8 +25,8 @@ from paribus.masks import looks_ahead
 from paribus.model import Transformer
 from paribus.objectives import Problem, require_no_leak, require_permitted, target_nats
 from paribus.objectives.answering import answering_component, mixture_of_one
+from paribus.objectives.batching import batch_problems
 from paribus.objectives.framing import ItemLayout, LaidItem, item_layout, item_problems, lay_item
-from paribus.objectives.problem_batching import batch_problems
 from paribus.record import Answer
 from paribus.spec import ResolvedArchitecture
 from paribus.spec.measure import LikelihoodKind

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from paribus.objectives import Problem
-from paribus.objectives.problem_batching import batch_problems
+from paribus.objectives.batching import batch_problems
 from paribus.probe.corrupted_input import (
     corrupted_text,
     corrupting_components,

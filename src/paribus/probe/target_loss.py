@@ -13,8 +13,8 @@ from torch import Tensor
 from paribus.batch import Vocabulary
 from paribus.model import Transformer
 from paribus.objectives import Problem, target_nats
+from paribus.objectives.batching import batch_problems
 from paribus.objectives.framing import ItemLayout, LaidItem, item_problems
-from paribus.objectives.problem_batching import batch_problems
 from paribus.probe.subject import ProbedModel
 
 N_SEQUENCES = 16
