@@ -9,7 +9,7 @@ from paribus.probe.collapse_probe import n_passes, probe_collapse
 from paribus.probe.context_probe import n_targets, probe_context, require_likelihood
 from paribus.probe.corrupted_input import corrupting_components
 from paribus.probe.corruption_probe import n_posed, probe_corruption
-from paribus.probe.expert_probe import probe_experts, require_experts
+from paribus.probe.expert_probe import n_texts_read, probe_experts, require_experts
 from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.gradient_probe import n_derivatives, probe_gradients
 from paribus.probe.posed_texts import require_running_text
@@ -74,7 +74,7 @@ def probe_model(
             total, cost = n_passes(texts, probe), "texts read"
             rows = probe_collapse(subject, texts, probe, watcher)
         case ExpertsProbe():
-            total, cost = len(texts.texts), "texts read"
+            total, cost = n_texts_read(subject, texts), "texts read"
             rows = probe_experts(subject, texts, probe, watcher)
         case PositionsProbe():
             total, cost = n_fits(subject, probe), "layers fitted"
