@@ -122,6 +122,22 @@ class CorruptionProbe(TextProbe):
     """Seed of masks and spans."""
 
 
+class DescentProbe(TextProbe):
+    """Whether a prompt of demonstrations acts like a step of fine-tuning on them, in runs that were
+    trained on `classification`.
+    """
+
+    kind: Literal["descent"] = "descent"
+    n_texts: Count = 64
+    """Number of queries, each with demonstrations of a function of its own. At least 20."""
+    n_others: Count = 32
+    """Number of other queries, which choose how long the step is."""
+    start: bool = True
+    """Whether the model is looked at as it was before training, too: the control."""
+    seed: NonNegative = 0
+    """Seed of the random updates that similarities are held against."""
+
+
 Probe = (
     RankProbe
     | CollapseProbe
@@ -131,6 +147,7 @@ Probe = (
     | ContextProbe
     | GradientsProbe
     | CorruptionProbe
+    | DescentProbe
 )
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
