@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from paribus.canonical import canonical_hash
@@ -67,9 +68,19 @@ class EpisodeTexts(ProbeTexts):
     others: tuple[DescentItem, ...] = ()
 
 
-def descent_texts(
-    subject: ProbedModel, corpus: TokenisedCorpus, spec: DescentProbe, length: int
-) -> EpisodeTexts:
+@dataclass(frozen=True)
+class EpisodePrompts:
+    """New questions of a language, and the prompts that those of them are which are not others."""
+
+    language: ClassificationLanguage
+    questions: tuple[AnsweredQuestion, ...]
+    n_demonstrations: int
+    texts: ProbeTexts
+
+
+def episode_prompts(
+    encode: Callable[[str], Ids], corpus: TokenisedCorpus, spec: DescentProbe, length: int
+) -> EpisodePrompts:
     """New episodes of the language of a corpus, with as many demonstrations as fit."""
     if spec.n_texts < MIN_EXAMPLES:
         raise UnsupportedError(
@@ -77,16 +88,28 @@ def descent_texts(
             f" query examples, too few for a mean; give at least {MIN_EXAMPLES}"
         )
     language = _classification(corpus)
-    reader = ItemReader.of(subject.checkpoint, subject.model)
     questions = new_questions(language, spec.n_texts + spec.n_others)
-    require_symbols(reader, [one.question for one in questions])
-    n_demonstrations = _n_that_fit(reader, language, questions[0], length)
-    items = [_item(reader, language, one, n_demonstrations) for one in questions]
+    n_demonstrations = _n_that_fit(encode, language, questions[0], length)
     texts = []
-    for question, item in zip(questions[: spec.n_texts], items, strict=False):
-        name = canonical_hash([question.source, n_demonstrations])[:16]
-        texts.append(ProbeText(name, language.kind, item.in_context.inputs))
-    return EpisodeTexts(tuple(texts), tuple(items[: spec.n_texts]), tuple(items[spec.n_texts :]))
+    for question in questions[: spec.n_texts]:
+        whole = with_demonstrations(language, question, n_demonstrations)
+        name = canonical_hash(whole.source)[:16]
+        texts.append(ProbeText(name, language.kind, encode(whole.question)))
+    return EpisodePrompts(language, tuple(questions), n_demonstrations, ProbeTexts(tuple(texts)))
+
+
+def descent_texts(
+    subject: ProbedModel, corpus: TokenisedCorpus, spec: DescentProbe, length: int
+) -> EpisodeTexts:
+    """Prompts with the items that they are made of."""
+    prompts = episode_prompts(subject.encode, corpus, spec, length)
+    reader = ItemReader.of(subject.checkpoint, subject.model)
+    require_symbols(reader, [one.question for one in prompts.questions])
+    items = []
+    for question in prompts.questions:
+        items.append(_item(reader, prompts.language, question, prompts.n_demonstrations))
+    n_own = spec.n_texts
+    return EpisodeTexts(prompts.texts.texts, tuple(items[:n_own]), tuple(items[n_own:]))
 
 
 def _classification(corpus: TokenisedCorpus) -> ClassificationLanguage:
@@ -101,12 +124,12 @@ def _classification(corpus: TokenisedCorpus) -> ClassificationLanguage:
 
 
 def _n_that_fit(
-    reader: ItemReader, language: EpisodeKind, question: AnsweredQuestion, length: int
+    encode: Callable[[str], Ids], language: EpisodeKind, question: AnsweredQuestion, length: int
 ) -> int:
+    """How many demonstrations leave room for an answer and its end."""
     for number in range(language.max_length, 0, -1):
         short = with_demonstrations(language, question, number)
-        n_tokens = len(reader.checkpoint.encode_prompt(short.question))
-        if n_tokens + len(reader.layout.document_prefix) + 2 <= length:
+        if len(encode(short.question)) + 2 <= length:
             return number
     raise SpecError(f"length is {length}, in which no demonstration fits; use a longer one")
 
