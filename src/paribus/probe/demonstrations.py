@@ -46,7 +46,7 @@ from paribus.spec.languages import (
 )
 from paribus.watcher import Watcher
 
-PROBE = "in-context learning"
+PROBE = "in-context"
 N_ITEMS = 400  # documents
 DEMONSTRATIONS = "demonstrations"
 Values = Iterator[tuple[str, str, Tensor]]  # quantity, variant, and one number for each item
@@ -85,6 +85,7 @@ def demonstration_rows(
     model: Transformer,
     language: EpisodeKind | None = None,
     n_items: int = N_ITEMS,
+    watcher: Watcher | None = None,
 ) -> Iterator[ProbeRow]:
     """A model and known learners, for each number of demonstrations that the language has.
 
@@ -105,6 +106,8 @@ def demonstration_rows(
                 x=float(n_demonstrations),
                 x_name=DEMONSTRATIONS,
             )
+        if watcher is not None:
+            watcher.advance(len(short))
 
 
 def _values(

@@ -9,6 +9,7 @@ from paribus.probe.collapse_probe import n_passes, probe_collapse
 from paribus.probe.context_probe import n_targets, probe_context, require_likelihood
 from paribus.probe.corrupted_input import corrupting_components
 from paribus.probe.corruption_probe import n_posed, probe_corruption
+from paribus.probe.demonstrations import demonstration_rows, taught_episodes
 from paribus.probe.descent_items import EpisodeTexts, descent_texts
 from paribus.probe.descent_probe import n_tunings, probe_descent, require_projections
 from paribus.probe.expert_probe import n_texts_read, probe_experts, require_experts
@@ -31,8 +32,9 @@ from paribus.spec.probes import (
     ExpertsProbe,
     FlowProbe,
     GradientsProbe,
+    HeldOutProbe,
+    InContextProbe,
     PositionsProbe,
-    Probe,
     RankProbe,
 )
 from paribus.spec.yardstick import HeldOutSplit
@@ -40,7 +42,10 @@ from paribus.watcher import Watcher
 
 
 def probe_texts(
-    subject: ProbedModel, corpus: TokenisedCorpus, probe: Probe, split: HeldOutSplit = "test"
+    subject: ProbedModel,
+    corpus: TokenisedCorpus,
+    probe: HeldOutProbe,
+    split: HeldOutSplit = "test",
 ) -> ProbeTexts:
     """The texts that a probe asks for."""
     require_applicable(probe, subject.spec, subject.checkpoint.objective())
@@ -51,7 +56,9 @@ def probe_texts(
     return held_out_texts(subject.encode, corpus, probe.n_texts, length, split)
 
 
-def require_applicable(probe: Probe, spec: ResolvedArchitecture, objective: Objective) -> None:
+def require_applicable(
+    probe: HeldOutProbe, spec: ResolvedArchitecture, objective: Objective
+) -> None:
     """ParibusError where a model has nothing that a probe looks at."""
     match probe:
         case ExpertsProbe():
@@ -69,8 +76,22 @@ def require_applicable(probe: Probe, spec: ResolvedArchitecture, objective: Obje
             pass
 
 
+def probe_examples(
+    subject: ProbedModel, probe: InContextProbe, watcher: Watcher
+) -> Iterator[ProbeRow]:
+    """What a model makes of examples; they are drawn, so no text is read."""
+    language = taught_episodes(subject.checkpoint)
+    n_lengths = language.max_length - language.min_length + 1
+    total = 2 * probe.n_texts * n_lengths
+    watcher.note(f"{probe.kind}: {total:,} documents of {language.kind}")
+    with watcher.stage(probe.kind, total):
+        yield from demonstration_rows(
+            subject.checkpoint, subject.model, language, probe.n_texts, watcher
+        )
+
+
 def probe_model(
-    subject: ProbedModel, texts: ProbeTexts, probe: Probe, watcher: Watcher
+    subject: ProbedModel, texts: ProbeTexts, probe: HeldOutProbe, watcher: Watcher
 ) -> Iterator[ProbeRow]:
     """What a probe finds. Its cost is told beforehand, and the watcher follows it."""
     n_texts = f"{format_plural(len(texts.texts), 'text')} of {texts.length} tokens"

@@ -138,7 +138,17 @@ class DescentProbe(TextProbe):
     """Seed of the random updates that similarities are held against."""
 
 
-Probe = (
+class InContextProbe(Spec):
+    """What a model makes of examples in its input, by their number, beside ridge, gradient descent
+    and the mean. Its run was last trained on `regression` or `classification`.
+    """
+
+    kind: Literal["in-context"] = "in-context"
+    n_texts: Count = 400
+    """Number of documents. Their functions are new to the run."""
+
+
+HeldOutProbe = (
     RankProbe
     | CollapseProbe
     | ExpertsProbe
@@ -149,6 +159,9 @@ Probe = (
     | CorruptionProbe
     | DescentProbe
 )
+# what a design can show
+HeldOutProbeKind = Annotated[HeldOutProbe, Field(discriminator="kind"), BeforeValidator(read_kind)]
+Probe = HeldOutProbe | InContextProbe
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(Probe)
