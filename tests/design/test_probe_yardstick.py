@@ -10,8 +10,10 @@ import pytest
 import paribus as pb
 from paribus.errors import SpecError
 from paribus.probe import kept_rows
+from paribus.record.probe_rows import ProbeRow
 from paribus.spec.measure import PROBE_UNITS, TASK_MEASURES
 from paribus.spec.probes import PROBES
+from paribus.spec.yardstick import ProbeYardstick
 from paribus.workspace import Execution, Workspace
 
 RANK = {"kind": "probe", "probe": {"kind": "rank", "n_texts": 2, "length": 16}}
@@ -86,6 +88,10 @@ def test_a_design_shows_what_a_probe_finds(tmp_path: Path, monkeypatch: pytest.M
             {**EFFECTIVE, "probe": {"kind": "rank", "n_texts": 2, "length": 4000}},
             "held-out documents of 4000 tokens or more",
         ),
+        (
+            {"kind": "probe", "probe": "corruption", "quantity": "cost of corruption"},
+            "hides nothing inside of a text",
+        ),
     ],
 )
 def test_a_probe_that_does_not_apply_is_refused_before_anything_runs(
@@ -93,6 +99,26 @@ def test_a_probe_that_does_not_apply_is_refused_before_anything_runs(
 ) -> None:
     with pytest.raises(SpecError, match=words):
         pb.plan(design_table(other), workspace=workspace(tmp_path))
+
+
+def test_a_design_of_classification_is_planned_with_the_probe_of_descent(tmp_path: Path) -> None:
+    table = design_table({"kind": "probe", "probe": "descent", "quantity": "SimAOU"})
+    language = {"kind": "classification", "n_documents": 300, "n_inputs": 2, "min_length": 4}
+    source = {**language, "max_length": 5, "form": "pairs"}
+    table["base"]["corpus"] = {"sources": [source], "tokenizer": "bytes", "test": 0.1}
+    table["base"]["objective"] = "seq2seq"
+    table["primary"]["measure"] = {"kind": "pairs", "n_items": 4}
+    plan = pb.plan(table, workspace=workspace(tmp_path))
+    assert len(plan.arms) == 2
+
+
+def test_a_quantity_of_the_whole_model_is_shown() -> None:
+    yardstick = ProbeYardstick.model_validate(
+        {"kind": "probe", "probe": "context", "quantity": "gain of context"}
+    )
+    curve = ProbeRow(probe="context", quantity="loss", value=3.0, n=2, x=4, x_name="tokens")
+    whole = ProbeRow(probe="context", quantity="gain of context", value=0.25, n=2)
+    assert kept_rows.shown_value([curve, whole], yardstick) == 0.25
 
 
 def test_a_probe_is_never_judged(tmp_path: Path) -> None:

@@ -43,13 +43,14 @@ def train_probed_run(
     folder: Path,
     architecture: Mapping[str, Any],
     objective: str | Mapping[str, Any] = "causal",
+    text: Mapping[str, Any] = CORPUS,
     **training: Any,
 ) -> ProbedRun:
     """A run of 12 steps that keeps a checkpoint every 4 of them."""
     sizes = {"n_layers": 2, "d_model": 16, "max_length": LENGTH, "attention": {"n_heads": 2}}
     table = {
         "architecture": {**sizes, **architecture},
-        "corpus": CORPUS,
+        "corpus": text,
         "objective": objective,
         "training": {
             "n_steps": 12,
@@ -64,6 +65,6 @@ def train_probed_run(
     workspace = Workspace(folder / "runs", folder / "cache", "cpu")
     pb.train_run(table, name="probed", workspace=workspace)
     checkpoint = load_checkpoint(folder / "runs" / "probed")
-    spec = Corpus.model_validate(CORPUS)
+    spec = Corpus.model_validate(text)
     corpus = prepare_corpus(spec, workspace.cache_folder, show_progress=False, n_workers=1)
     return ProbedRun(ProbedModel.of(checkpoint, torch.device("cpu")), corpus)

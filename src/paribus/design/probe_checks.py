@@ -7,9 +7,11 @@ from functools import partial
 
 from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError
+from paribus.probe.descent_items import episode_prompts
 from paribus.probe.subject import laid_text, text_layout
 from paribus.probe.texts import ProbeTexts, held_out_texts
 from paribus.spec import resolve
+from paribus.spec.probes import DescentProbe
 from paribus.spec.stages import stage_architectures
 from paribus.spec.yardstick import ProbeYardstick
 
@@ -31,4 +33,6 @@ def _texts(measure: ProbeYardstick, arm: PlannedArm) -> ProbeTexts:
     layout = text_layout(stage.objective, spec, arm.dataset.vocabulary)
     length = measure.probe.length or min(stage.training.length, spec.max_length)
     encode = partial(laid_text, layout, arm.dataset.tokenizer)
+    if isinstance(measure.probe, DescentProbe):
+        return episode_prompts(encode, arm.dataset, measure.probe, length).texts
     return held_out_texts(encode, arm.dataset, measure.probe.n_texts, length, measure.split)

@@ -183,7 +183,7 @@ def symbol_answers(
 ) -> SymbolAnswers:
     """What a model says to each question, among the symbols that answers are written in."""
     letters = episode_letters(language)
-    _require_symbols(reader, (*letters, *(question.question for question in questions)))
+    require_symbols(reader, (*letters, *(question.question for question in questions)))
     ids = [reader.checkpoint.tokenizer.encode(letter)[0] for letter in letters]
     items = [reader.lay(question.question, question.answer) for question in questions]
     log_probabilities_BK = torch.zeros(len(items), len(ids), dtype=torch.float64)
@@ -193,7 +193,7 @@ def symbol_answers(
     return SymbolAnswers(log_probabilities_BK, torch.tensor(numbers))
 
 
-def _require_symbols(reader: ItemReader, texts: Iterable[str]) -> None:
+def require_symbols(reader: ItemReader, texts: Iterable[str]) -> None:
     """UnsupportedError unless every symbol is one token."""
     for text in texts:
         n_tokens = len(reader.checkpoint.tokenizer.encode(text))

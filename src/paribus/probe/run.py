@@ -10,6 +10,8 @@ from paribus.probe.context_probe import n_targets, probe_context, require_likeli
 from paribus.probe.corrupted_input import corrupting_components
 from paribus.probe.corruption_probe import n_posed, probe_corruption
 from paribus.probe.demonstrations import demonstration_rows, taught_episodes
+from paribus.probe.descent_items import EpisodeTexts, descent_texts
+from paribus.probe.descent_probe import n_tunings, probe_descent, require_projections
 from paribus.probe.expert_probe import n_texts_read, probe_experts, require_experts
 from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.gradient_probe import n_derivatives, probe_gradients
@@ -26,6 +28,7 @@ from paribus.spec.probes import (
     CollapseProbe,
     ContextProbe,
     CorruptionProbe,
+    DescentProbe,
     ExpertsProbe,
     FlowProbe,
     GradientsProbe,
@@ -48,6 +51,8 @@ def probe_texts(
     require_applicable(probe, subject.spec, subject.checkpoint.objective())
     length = probe.length or subject.default_length
     subject.require_length(length)
+    if isinstance(probe, DescentProbe):
+        return descent_texts(subject, corpus, probe, length)
     return held_out_texts(subject.encode, corpus, probe.n_texts, length, split)
 
 
@@ -64,6 +69,9 @@ def require_applicable(
             require_running_text(objective)
         case CorruptionProbe():
             corrupting_components(objective)
+        case DescentProbe():
+            require_likelihood(objective)
+            require_projections(spec)
         case _:
             pass
 
@@ -112,6 +120,10 @@ def probe_model(
         case CorruptionProbe():
             total, cost = n_posed(subject, texts), "texts posed"
             rows = probe_corruption(subject, texts, probe, watcher)
+        case DescentProbe():
+            assert isinstance(texts, EpisodeTexts)
+            total, cost = n_tunings(texts, probe), "steps of fine-tuning"
+            rows = probe_descent(subject, texts, probe, watcher)
     watcher.note(f"{probe.kind}: {n_texts}, {total:,} {cost}")
     with watcher.stage(probe.kind, total):
         yield from rows

@@ -162,6 +162,14 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "loss, plain input": "bits per byte",
         "cost of corruption": "bits per byte",
     },
+    "descent": {
+        "SimAOU": "",
+        "SimAOU, random update": "",
+        "SimAM": "",
+        "SimAM, before tuning": "",
+        "Kendall's tau": "",
+        "Rec2FTP": "",
+    },
 }
 
 

@@ -122,6 +122,22 @@ class CorruptionProbe(TextProbe):
     """Seed of masks and spans."""
 
 
+class DescentProbe(TextProbe):
+    """Whether a prompt of demonstrations acts like a step of fine-tuning on them, in runs that were
+    trained on `classification`.
+    """
+
+    kind: Literal["descent"] = "descent"
+    n_texts: Count = 64
+    """Number of queries, each with demonstrations of a function of its own. At least 20."""
+    n_others: Count = 32
+    """Number of other queries, which choose how long the step is."""
+    start: bool = True
+    """Whether the model is looked at as it was before training, too: the control."""
+    seed: NonNegative = 0
+    """Seed of the random updates that similarities are held against."""
+
+
 class InContextProbe(Spec):
     """What a model makes of examples in its input, by their number, beside ridge, gradient descent
     and the mean. Its run was last trained on `regression` or `classification`.
@@ -141,6 +157,7 @@ HeldOutProbe = (
     | ContextProbe
     | GradientsProbe
     | CorruptionProbe
+    | DescentProbe
 )
 # what a design can show
 HeldOutProbeKind = Annotated[HeldOutProbe, Field(discriminator="kind"), BeforeValidator(read_kind)]
