@@ -25,6 +25,7 @@ CONTAINER = (
 )
 LEGEND_WIDTH = f"({CONTAINER} - 60)"  # beside the axis
 LIGHT_COLOURS = {
+    "paper": "#ffffff",
     "ink": "#1f2328",
     "muted": "#656d76",
     "line": "#d8dee4",

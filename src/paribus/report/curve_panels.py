@@ -23,6 +23,14 @@ HEIGHT = 240
 MODEL = "the model"  # what is no control
 CONTROL_DASH = [5, 4]
 MAX_TICKS = 14
+TICK_STEPS = (1, 2, 5)  # of a logarithmic axis
+FEW_POWERS = 3
+# of the powers of ten from 1 down, where they are many
+POWER_LABELS = ("1", "0.1", "0.01", "10⁻³", "10⁻⁴", "10⁻⁵", "10⁻⁶", "10⁻⁷", "10⁻⁸", "10⁻⁹")
+POWER_LABEL = f"split('{' '.join(POWER_LABELS)}', ' ')[round(-log(datum.value) / LN10)]"
+# lines are thinner from one to the next, so that one upon another hides none
+WIDEST, MEAN_WIDTH, THINNEST = 3.2, 2.0, 1.4
+DOT_SIZE = 6  # of a line that is one pixel wide
 
 
 @dataclass(frozen=True)
@@ -69,19 +77,27 @@ def curve_panel(
 
 
 def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) -> alt.LayerChart:
-    values = list(map(_point_value, points))
-    base = alt.Chart(chart_data(values, order))
     lines = lines_in(points)
+    values = [{**_point_value(point), **_sizes(lines, point.line)} for point in points]
+    base = alt.Chart(chart_data(values, order))
     shade = arm_colours(order, lines, has_strokes=True)
     if len(lines) == 1:
         shade = shade.legend(None)
     x = _x_axis(points, axes)
     y, low = _y_axis("y:Q", points, axes), _y_axis("low:Q", points, axes)
-    line = base.mark_line(strokeWidth=2).encode(
-        x=x, y=y, color=shade, strokeDash=_control_dashes(points)
+    line = base.mark_line().encode(
+        x=x,
+        y=y,
+        color=shade,
+        strokeDash=_control_dashes(points),
+        strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
     )
-    dots = base.mark_circle(size=30, opacity=1).encode(
-        x=x, y=y, color=shade, tooltip=_tooltips(points, axes)
+    dots = base.mark_circle(opacity=1).encode(
+        x=x,
+        y=y,
+        color=shade,
+        size=alt.Size("size:Q", scale=None, legend=None),
+        tooltip=_tooltips(points, axes),
     )
     with_ends = [value for value in values if "low" in value]
     if not with_ends:
@@ -92,6 +108,15 @@ def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) 
         .encode(x=x, y=low, y2="high:Q", color=shade, detail="model:N")
     )
     return layer_charts(band, line, dots)
+
+
+def _sizes(lines: Sequence[str], line: str) -> dict[str, float]:
+    """The width of a line and the size of its dots, falling from the first line to the last."""
+    if len(lines) == 1:
+        width = MEAN_WIDTH
+    else:
+        width = WIDEST + (THINNEST - WIDEST) * lines.index(line) / (len(lines) - 1)
+    return {"width": width, "size": DOT_SIZE * width**2}
 
 
 def _point_value(point: CurvePoint) -> dict[str, Any]:
@@ -153,15 +178,16 @@ def _control_dashes(points: Sequence[CurvePoint]) -> alt.StrokeDash | alt.Stroke
 
 def _x_axis(points: Sequence[CurvePoint], axes: CurveAxes) -> alt.X:
     ends = [min(point.x for point in points), max(point.x for point in points)]
-    if axes.is_log:
-        scale = alt.Scale(type="log", nice=False, domain=ends)
-        axis = alt.Axis(grid=False, values=powers_of_ten(*ends), format="~g")
-        return alt.X("x:Q", title=axes.x_name, scale=scale, axis=axis)
-    axis = alt.Axis(grid=False, tickCount=6, labelOverlap=True, format="~g")
     places = sorted({point.x for point in points})
-    if len(places) <= MAX_TICKS:
-        axis = alt.Axis(grid=False, values=places, labelOverlap=True, format="~g")
-    return alt.X("x:Q", title=axes.x_name, scale=alt.Scale(nice=False, domain=ends), axis=axis)
+    if axes.is_log:
+        scale, ticks = alt.Scale(type="log", nice=False, domain=ends), log_ticks(*ends)
+    else:
+        scale = alt.Scale(nice=False, domain=ends)
+        ticks = places if len(places) <= MAX_TICKS else alt.Undefined
+    axis = alt.Axis(
+        grid=False, values=ticks, tickCount=6, labelOverlap=True, labelFlush=False, format="~g"
+    )
+    return alt.X("x:Q", title=axes.x_name, scale=scale, axis=axis)
 
 
 def _y_axis(field: str, points: Sequence[CurvePoint], axes: CurveAxes) -> alt.Y:
@@ -171,8 +197,11 @@ def _y_axis(field: str, points: Sequence[CurvePoint], axes: CurveAxes) -> alt.Y:
     lows = [point.y if point.low is None else point.low for point in points]
     highs = [point.y if point.high is None else point.high for point in points]
     ends = [min(lows), max(highs)]
+    ticks = log_ticks(*ends)
+    axis = alt.Axis(values=ticks, format="~g", labelOverlap=True)
+    if min(ticks) < 10.0**-FEW_POWERS:
+        axis = alt.Axis(values=ticks, labelExpr=POWER_LABEL, labelOverlap=True)
     scale = alt.Scale(type="log", nice=False, domain=ends)
-    axis = alt.Axis(values=powers_of_ten(*ends), format="~g")
     return alt.Y(field, title=axes.y_name, scale=scale, axis=axis)
 
 
@@ -182,11 +211,12 @@ def _is_near_zero(points: Sequence[CurvePoint]) -> bool:
     return min(values) >= 0 and min(values) < max(values) / 2
 
 
-def powers_of_ten(low: float, high: float) -> list[float]:
-    """The powers of ten between two positive numbers; both ends where there is none."""
-    powers = range(floor(log10(low)), floor(log10(high)) + 1)
-    inside = [10.0**power for power in powers if low <= 10.0**power * (1 + 1e-9)]
-    return inside or [low, high]
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks between two positive numbers: powers of ten, and of few powers 2 and 5 times each."""
+    first, last = floor(log10(low)), floor(log10(high))
+    steps = TICK_STEPS if last - first < FEW_POWERS else TICK_STEPS[:1]
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
 
 
 def _describe_ends(points: Sequence[CurvePoint]) -> str:

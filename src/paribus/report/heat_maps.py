@@ -5,6 +5,7 @@ A value is the opacity of a square: so one map serves light and dark pages.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +14,14 @@ import altair as alt
 
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.charts import (
+    SEPARATOR,
     chart_data,
     css_colour,
     label_expression,
     layer_charts,
     row_key,
 )
-from paribus.report.numbers import capitalise, significant
+from paribus.report.numbers import capitalise, format_distinct, significant
 from paribus.report.probe_panels import (
     FILL,
     Panel,
@@ -41,7 +43,6 @@ BAR_HEIGHT = 130
 LEAST_OPACITY = 0.06  # of the lowest value
 MANY_COLUMNS = 24  # from here on not every one has a label
 EVEN_LOAD = 1.0
-SCALE_FORMAT = ".2~g"  # of d3
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,16 @@ class HeatAxes:
 
 
 def head_maps(runs: RunRows, quantity: str, caption: str) -> ProbeFigure | None:
-    """Layer × head maps of a quantity, a panel for each attention of each run."""
+    """Layer × head maps of a quantity, a panel for each attention of each run; those of one
+    attention share a scale.
+    """
     own = selected_rows(runs, lambda row: row.quantity == quantity and row.variant == "")
-    ends = value_ends([row.value for rows in own.values() for row in rows])
-    axes = HeatAxes("layer", "head", quantity, ends)
     panels = []
     for place in distinct_places(own):
-        for run, rows in of_place(own, place).items():
+        here = of_place(own, place)
+        ends = value_ends([row.value for rows in here.values() for row in rows])
+        axes = HeatAxes("layer", "head", quantity, ends)
+        for run, rows in here.items():
             name = run if len(runs) > 1 else ""
             title = panel_title(name, place.label(has_encoder(runs)))
             panels.append(_head_panel(rows, title, axes))
@@ -145,7 +149,7 @@ def heat_panel(
         sort=list(map(row_key, range(len(line_labels)))),
         axis=alt.Axis(grid=False, labelExpr=label_expression(line_labels), labelLimit=110),
     )
-    opacity = alt.FillOpacity(
+    opacity = alt.Opacity(
         "level:Q",
         scale=alt.Scale(domain=list(axes.ends), range=[LEAST_OPACITY, 1], clamp=True, nice=False),
         legend=_opacity_legend(axes.ends),
@@ -157,11 +161,11 @@ def heat_panel(
     ]
     squares = (
         alt.Chart(chart_data(values))
-        .mark_rect(fill=css_colour(FILL), stroke=css_colour("line"), strokeWidth=0.5)
+        .mark_rect(fill=css_colour(FILL), stroke=css_colour("paper"), strokeWidth=1)
         .encode(
             x=_column_axis(axes.column_name, [cell.column for cell in cells]),
             y=y,
-            fillOpacity=opacity,
+            opacity=opacity,
             tooltip=tooltips,
         )
     )
@@ -179,14 +183,17 @@ def heat_panel(
 
 
 def _opacity_legend(ends: tuple[float, float]) -> alt.Legend:
+    """The lowest value, the middle and the highest."""
     low, high = ends
-    steps = [low + (high - low) * share for share in (0, 0.25, 0.5, 0.75, 1)]
+    steps = [low, (low + high) / 2, high]
+    labels = json.dumps(SEPARATOR.join(format_distinct(steps, significant)))
+    place = f"round(2 * (datum.value - {low}) / {high - low})"
     return alt.Legend(
         title=None,
         orient="bottom",
         direction="horizontal",
         values=steps,
-        format=SCALE_FORMAT,
+        labelExpr=f"split({labels}, {json.dumps(SEPARATOR)})[{place}]",
         symbolType="square",
         symbolSize=150,
         symbolFillColor=css_colour(FILL),
