@@ -62,6 +62,11 @@ def test_a_card_names_what_is_not_usual_about_attention(ask):
     assert "the encoder's blocks are the stack's own, without the cross-attention" in out
 
 
+def test_a_card_says_that_gains_are_fixed(ask):
+    out = ask("show", "gpt2", "--set", "attention.qk_norm=fixed").out
+    assert "12 heads × 64, bias, query-key norm without gains" in out
+
+
 def test_changes_are_made_and_named(ask):
     out = ask("show", "gpt2", "--set", "n_layers=4", "--set", "mask=causal & window(8)").out
     assert out.startswith("gpt2, n_layers = 4, mask = causal & window(8)\n")

@@ -30,6 +30,13 @@ from paribus.workspace import Execution, Workspace
 TRANSLATED = {
     "base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}
 }
+SHORT_PROBE = [
+    {
+        "kind": "probe",
+        "probe": {"kind": "rank", "n_texts": 2, "length": 32},
+        "quantity": "effective rank",
+    }
+]
 CONTROL = ("works", "did not work")
 # As they come, these take seconds; of the others six steps are made.
 WHOLE = ("bidirectional-input", "positions")
@@ -147,8 +154,12 @@ def complete(table: RowTable, design: Design, study: str) -> None:
 
 @pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
-    pairs = name == "bidirectional-input"  # which invents its own text there
-    called, design = find_design(name, "laptop", None if pairs else TRANSLATED)
+    changes = dict(TRANSLATED)
+    if name == "bidirectional-input":
+        changes = {}  # it invents its own text there
+    if name in ("rank", "head-size"):
+        changes["others"] = SHORT_PROBE  # these documents are short
+    called, design = find_design(name, "laptop", changes)
     plan = make_plan(
         with_short_texts(design),
         called,
@@ -162,7 +173,14 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
 
 @pytest.mark.parametrize(
     ("name", "n_pairs"),
-    [("mixed-attention", 6), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 1)],
+    [
+        ("mixed-attention", 6),
+        ("positions", 2),
+        ("positions-masked", 2),
+        ("bidirectional-input", 1),
+        ("rank", 8),
+        ("head-size", 5),
+    ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
     _, design = find_design(name)
@@ -179,7 +197,7 @@ def test_every_shipped_design_has_a_control(name: str) -> None:
     nothing where a later stage is asked about; otherwise the baseline at a part of its training.
     """
     _, design = find_design(name)
-    by_length = dict.fromkeys(("mixed-attention", "positions", "positions-masked"), 0.5)
+    by_length = dict.fromkeys(("mixed-attention", "positions", "positions-masked", "rank"), 0.5)
     by_length["understanding"] = 0.25  # of the fine-tuning
     assert control_length(design) == by_length.get(name)
     arms = dict.fromkeys(by_length) | {

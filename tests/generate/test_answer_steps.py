@@ -66,6 +66,12 @@ def test_recorded_steps_under_a_mask_are_those_of_a_fresh_pass(mask: str) -> Non
     assert largest_difference(build(tiny_architecture("gpt2", {"mask": mask}))) < 1e-4
 
 
+@pytest.mark.parametrize("preset", ["gpt2", "llama"])
+def test_recorded_steps_of_queries_without_gains_are_those_of_a_fresh_pass(preset: str) -> None:
+    model = build(tiny_architecture(preset, {"attention.qk_norm": "fixed"}))
+    assert largest_difference(model) < 1e-4
+
+
 def test_answers_of_one_shape_share_a_recording_until_a_weight_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

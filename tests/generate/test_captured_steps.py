@@ -77,6 +77,13 @@ def test_captured_steps_under_a_mask_are_those_of_a_fresh_pass(mask: str) -> Non
     assert largest_difference(model, [5, 2, 4]) < 1e-4
 
 
+@pytest.mark.parametrize("qk_norm", [True, "fixed"])
+def test_steps_of_normalised_queries_are_captured_and_not_fused(qk_norm: bool | str) -> None:
+    model = build(wide("llama", {"attention.qk_norm": qk_norm}), device="cuda")
+    assert not can_fuse_step(model, 3)
+    assert largest_difference(model, [5, 2, 4]) < 1e-4
+
+
 def test_many_rows_and_long_texts_go_through_the_same_kernels() -> None:
     model = build(wide("llama", {"max_length": 700}), device="cuda")
     tokens = random_tokens(40, 600).cuda()

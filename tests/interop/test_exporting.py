@@ -76,6 +76,7 @@ def test_what_no_class_computes_is_refused_with_the_reason(preset: str):
         ("gpt1", {"feed_forward.activation": "gelu"}, "activation is 'gelu', GPT has 'gelu_tanh'"),
         ("gpt1", {"feed_forward.d_ff": 17}, "d_ff is 17, GPT has 60"),
         ("llama", {"attention.qk_norm": True}, "qk_norm is True, Llama has False"),
+        ("llama", {"attention.qk_norm": "fixed"}, "qk_norm is 'fixed', Llama has False"),
         ("llama", {"positions": "alibi"}, "stack.positions is 'alibi', Llama has 'rotary'"),
         ("llama", {"d_model": 13}, "hidden_size is 13, no multiple of num_attention_heads 3"),
         ("bert", {"head.transform": "relu"}, "head.transform is 'relu', BERT has 'gelu'"),

@@ -24,6 +24,7 @@ LENGTH, PREFIX, SOURCE, N_SEQUENCES = 11, 4, 7, 2
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((preset, {}) for preset in PRESETS),
     ("gpt2", {"attention.qk_norm": True, "norm": "rms", "head.tied": False, "head.bias": True}),
+    ("gpt2", {"attention.qk_norm": "fixed"}),
     ("gpt2", {"attention.n_kv_heads": 1, "positions": "alibi", "placement": "parallel"}),
     ("bert", {"positions": "sinusoidal", "attention.bias": False, "feed_forward.gated": True}),
     ("t5", {"placement": "parallel", "feed_forward.bias": True}),

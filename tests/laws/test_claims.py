@@ -14,11 +14,14 @@ import pytest
 
 from paribus.design.design_files import designs_folder, shipped_designs
 from paribus.spec.design_reading import load_design
+from paribus.spec.probes import PROBES
 
 ROOT = Path(__file__).parents[2]
 SOURCES = re.findall(r"^## (\S+)$", (ROOT / "docs/references.md").read_text("utf-8"), re.MULTILINE)
 CLAIM_FILE = tomllib.loads((ROOT / "designs/claims.toml").read_text("utf-8"))
 CLAIMS, QUESTIONS = CLAIM_FILE["claims"], CLAIM_FILE["questions"]
+MECHANISMS = CLAIM_FILE["mechanisms"]
+STATUSES = {"supported", "contradicted", "undecided", "not tested as made", "not run"}
 VERDICTS = {"better", "worse", "equivalent", "not worse", "inconclusive", "unstable", "no verdict"}
 VERDICTS |= {"at floor", "at ceiling"}
 UNDECIDED = {"inconclusive", "unstable", "no verdict", "withheld", "at floor", "at ceiling"}
@@ -156,7 +159,7 @@ def test_no_claim_rests_on_runs_in_mid_schedule_or_on_a_sweep(claim: Claim) -> N
 
 
 def test_no_claim_is_made_twice_and_every_design_tests_one_or_asks_an_open_question() -> None:
-    said = [claim["claim"] for claim in CLAIMS]
+    said = [claim["claim"] for claim in (*CLAIMS, *MECHANISMS)]
     assert len(set(said)) == len(said)
     designs = {claim["tested_by"] for claim in CLAIMS}
     open_designs = {question["asked_by"] for question in QUESTIONS}
@@ -170,6 +173,24 @@ def test_an_open_question_names_what_comes_nearest_to_a_claim(question: Claim) -
     assert question["source"] in SOURCES
     assert question["question"].endswith("?")
     assert question["status"] == "not run"
+
+
+@pytest.mark.parametrize("claim", MECHANISMS, ids=name_claim)
+def test_a_mechanism_names_its_source_its_probe_and_the_designs_that_are_looked_at(
+    claim: Claim,
+) -> None:
+    fields = {"source", "claim", "probe", "looked_at_in", "status", "finding"}
+    assert claim.keys() == (fields if claim["status"] == "not run" else fields | OF_A_KEPT_STUDY)
+    assert claim["source"] in SOURCES
+    assert claim["claim"].endswith(".")
+    assert claim["status"] in STATUSES
+    assert set(claim["looked_at_in"]) <= set(shipped_designs())
+    if claim["status"] == "not run":
+        assert claim["finding"] == "not run"
+    else:
+        assert claim["looked_at_in"]
+        assert claim["probe"] in PROBES
+        assert (ROOT / claim["kept"]).is_dir()
 
 
 @pytest.mark.parametrize("name", shipped_designs())

@@ -110,6 +110,15 @@ def test_changing_a_field_changes_what_the_model_does(field: str) -> None:
         assert "logits" in changed
 
 
+def test_gains_of_queries_and_keys_are_learned_or_fixed() -> None:
+    learned, fixed, none = (
+        observed(tiny_architecture("gpt2", {"attention.qk_norm": value}))
+        for value in (True, "fixed", False)
+    )
+    assert differs(learned, fixed) == {"parameters"}
+    assert differs(none, fixed) == {"logits"}
+
+
 def test_a_bias_matters_as_soon_as_it_moves_from_zero() -> None:
     for preset, path in (("gpt2", "stack.layers.0.feed_forward.up.bias"), ("bert", "head.bias")):
         spec = tiny_architecture(preset)

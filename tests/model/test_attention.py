@@ -165,6 +165,31 @@ def test_qk_norm_brings_each_heads_queries_and_keys_to_unit_scale():
     )
 
 
+@pytest.mark.parametrize("norm", [LayerNorm(), RMSNorm()])
+def test_fixed_gains_leave_the_size_of_the_scores_to_their_scale(norm):
+    # Queries and keys of length √d_head: seven times the weights are the same attention.
+    attention = _multi_head(norm=norm, qk_norm="fixed", bias=False)
+    names = dict(attention.named_parameters())
+    assert not [name for name in names if "norm" in name]
+    before = attention(_hidden(), *_sight())
+    with torch.no_grad():
+        attention.query.weight.mul_(7.0)
+        attention.key.weight.mul_(7.0)
+    torch.testing.assert_close(attention(_hidden(), *_sight()), before, atol=1e-3, rtol=1e-3)
+    attention.scale *= 2
+    assert not torch.allclose(attention(_hidden(), *_sight()), before, atol=1e-2)
+
+
+def test_fixed_gains_are_learned_gains_of_one():
+    fixed = _multi_head(norm=RMSNorm(), qk_norm="fixed", n_kv_heads=3)
+    learned = _multi_head(norm=RMSNorm(), qk_norm=True, n_kv_heads=3)
+    learned.load_state_dict(fixed.state_dict(), strict=False)
+    with torch.no_grad():
+        learned.query_norm.weight.fill_(1.0)
+        learned.key_norm.weight.fill_(1.0)
+    torch.testing.assert_close(fixed(_hidden(), *_sight()), learned(_hidden(), *_sight()))
+
+
 def test_queries_and_keys_are_turned_and_values_are_not():
     attention = _multi_head(n_kv_heads=2)
     out = attention(_hidden(), *_sight(turn=_turn(4)))

@@ -59,6 +59,17 @@ def test_normal_starts_draw_every_matrix_alike_but_those_into_the_residual(resid
             assert abs(mean) < 5 * expected / math.sqrt(shape.numel()), name
 
 
+def test_queries_of_fixed_gain_do_not_make_up_for_the_scale_of_scores():
+    def drawn(**given):
+        attention = {"kind": "multi_head", "n_heads": 3, **given}
+        spec = parse_architecture({**SMALL, "init": "fan_in", "attention": attention})
+        return build(spec, seed=7).get_parameter("stack.layers.0.attention.query.weight")
+
+    assert torch.equal(drawn(qk_norm="fixed", score_scale=1.0), drawn(qk_norm="fixed"))
+    for learned in ({}, {"qk_norm": True}):
+        torch.testing.assert_close(drawn(score_scale=1.0, **learned), drawn(**learned) / 4)
+
+
 def test_fan_in_starts_divide_by_the_root_of_the_inputs_but_not_in_tables():
     seen = set()
     for name, (role, shape, deviation, _) in _deviations(

@@ -44,6 +44,19 @@ def test_rms_norm_divides_by_the_root_mean_square():
         assert got == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("spec", [LayerNorm(eps=0.1), RMSNorm(eps=0.1)])
+def test_a_norm_without_a_gain_is_one_whose_gains_stay_one(spec):
+    fixed, learned = Norm(7, spec, has_gain=False), Norm(7, spec)
+    assert not list(fixed.parameters())
+    with torch.no_grad():
+        learned.weight.fill_(1.0)
+        if learned.bias is not None:
+            learned.bias.zero_()
+    rows = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(5))
+    torch.testing.assert_close(fixed(rows), learned(rows))
+    assert fixed(rows.bfloat16()).dtype == torch.bfloat16
+
+
 def test_rms_norm_has_torchs_own_gradient():
     norm = _filled(Norm(7, RMSNorm(eps=0.1))).double()
     rows = torch.randn(

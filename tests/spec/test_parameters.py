@@ -85,6 +85,11 @@ def test_biases_and_qk_norms_are_as_wide_as_what_they_follow():
     }
 
 
+def test_a_qk_norm_of_fixed_gains_has_no_parameters():
+    attention = {"kind": "multi_head", "n_heads": H, "d_head": E, "qk_norm": "fixed"}
+    assert _added(attention=attention) == {}
+
+
 def test_layer_norms_have_a_bias_unless_told_otherwise():
     assert _added(norm="layer") == {
         "stack.layers.0.attention_norm.bias": ((D,), "bias"),

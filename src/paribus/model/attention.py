@@ -48,8 +48,9 @@ class MultiHeadAttention(nn.Module):
         self.key = Linear(d_model, d_key, spec.bias)
         self.value = Linear(d_model, d_key, spec.bias)
         self.output = Linear(d_query, d_model, spec.bias)
-        self.query_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
-        self.key_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
+        has_gain = spec.qk_norm != "fixed"
+        self.query_norm = Norm(spec.d_head, norm, has_gain) if spec.qk_norm else None
+        self.key_norm = Norm(spec.d_head, norm, has_gain) if spec.qk_norm else None
 
     def forward(
         self,

@@ -68,6 +68,8 @@ def _fan_in_std(parameter: Parameter, spec: ResolvedArchitecture) -> float:
             assert isinstance(attention, MultiHead)
             assert attention.d_head
             assert attention.score_scale
+            if attention.qk_norm == "fixed":  # no weight has a part in the size of scores
+                return parameter.shape[-1] ** -0.5
             return parameter.shape[-1] ** -0.5 * attention.d_head**-0.5 / attention.score_scale
         case _:
             return parameter.shape[-1] ** -0.5

@@ -13,24 +13,29 @@ from paribus.spec import LayerNorm, RMSNorm
 
 class Norm(nn.Module):
     """Rows brought to unit scale, times a gain; layer norm also takes the mean off and may add
-    a bias.
+    a bias. Without a gain there is no bias either.
     """
 
-    def __init__(self, width: int, spec: LayerNorm | RMSNorm):
+    def __init__(self, width: int, spec: LayerNorm | RMSNorm, has_gain: bool = True):
         super().__init__()
         self.spec, self.width = spec, width
-        self.weight = nn.Parameter(torch.empty(width))
-        if isinstance(spec, LayerNorm) and spec.bias:
+        self.weight: nn.Parameter | None = None
+        self.bias: nn.Parameter | None = None
+        if has_gain:
+            self.weight = nn.Parameter(torch.empty(width))
+        if has_gain and isinstance(spec, LayerNorm) and spec.bias:
             self.bias = nn.Parameter(torch.empty(width))
-        else:
-            self.bias = None
 
     def forward(self, rows: Tensor) -> Tensor:
         """In the precision of its rows; under autocast it is computed in float32 all the same."""
-        if isinstance(self.spec, RMSNorm):
-            return rms_norm(rows, self.weight, self.spec.eps).to(rows.dtype)
         shape = (self.width,)
-        return F.layer_norm(rows, shape, self.weight, self.bias, self.spec.eps).to(rows.dtype)
+        if isinstance(self.spec, LayerNorm):
+            normed = F.layer_norm(rows, shape, self.weight, self.bias, self.spec.eps)
+        elif self.weight is None:
+            normed = F.rms_norm(rows, shape, None, self.spec.eps)
+        else:
+            normed = rms_norm(rows, self.weight, self.spec.eps)
+        return normed.to(rows.dtype)
 
 
 def rms_norm(rows: Tensor, gain: Tensor, eps: float) -> Tensor:

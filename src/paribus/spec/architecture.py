@@ -47,10 +47,12 @@ class MultiHead(Spec):
     """Width of one head. If left out: `d_model` / `n_heads`."""
     bias: bool = False
     """Whether the four projections have a bias."""
-    qk_norm: bool = False
-    """Whether queries and keys are normalised before their product."""
+    qk_norm: bool | Literal["fixed"] = False
+    """Whether queries and keys are normalised before their product. `true`: with learned gains;
+    `fixed`: without gains and biases, so that `score_scale` alone sets the size of the scores.
+    """
     score_scale: Positive | None = None
-    """Factor on the attention scores. If left out: 1/√`d_head`."""
+    """Factor on the attention scores, as it is, whatever `d_head`. If left out: 1/√`d_head`."""
 
 
 class Latent(Spec):
@@ -280,7 +282,7 @@ class FanInInit(Spec):
     gain/√d_model).
 
     Queries make up for a score scale other than 1/√d_head, so that scores start at one size: T5's
-    own start.
+    own start. Queries that are normalised without gains cannot, and are drawn like the rest.
     """
 
     kind: Literal["fan_in"] = "fan_in"

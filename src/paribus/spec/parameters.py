@@ -133,7 +133,7 @@ def _attention(
     yield from _matrix(f"{path}.key", d_key, d_model, "inward", attention.bias)
     yield from _matrix(f"{path}.value", d_key, d_model, "inward", attention.bias)
     yield from _matrix(f"{path}.output", d_model, d_query, "residual", attention.bias)
-    if attention.qk_norm:
+    if attention.qk_norm is True:  # a fixed norm has no parameters
         yield from _norm(f"{path}.query_norm", spec.norm, attention.d_head)
         yield from _norm(f"{path}.key_norm", spec.norm, attention.d_head)
 

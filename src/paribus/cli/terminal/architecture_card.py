@@ -123,7 +123,9 @@ def _describe_attention(attention: MultiHead | Latent) -> str:
         features.append(f"{attention.n_kv_heads} key/value heads")
     if attention.bias:
         features.append("bias")
-    if attention.qk_norm:
+    if attention.qk_norm == "fixed":
+        features.append("query-key norm without gains")
+    elif attention.qk_norm:
         features.append("query-key norm")
     if attention.score_scale != attention.d_head**-0.5:
         features.append(f"scores × {attention.score_scale:g}")
