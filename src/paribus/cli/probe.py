@@ -48,7 +48,7 @@ from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
 DEFAULT_PROBES = ("rank", "collapse")
-DEFAULT_MAPS = 6  # heads of each attention
+DEFAULT_MAPS = 3  # heads of each attention
 
 
 def probe_run(

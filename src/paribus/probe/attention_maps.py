@@ -120,7 +120,7 @@ class MapObserver:
 
 
 def block_means(values_TS: Tensor) -> Tensor:
-    """A matrix of at most 64 × 64: the means over blocks of equal size, but for one row or
+    """A matrix of at most 48 × 48: the means over blocks of equal size, but for one row or
     column.
     """
     rows, columns = (_block_shares(size, values_TS.device) for size in values_TS.shape)

@@ -1,4 +1,4 @@
-"""Attention of one head on one text as a small picture: weights and mask, at most 64 × 64."""
+"""Attention of one head on one text as a small picture: weights and mask, at most 48 × 48."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paribus.errors import RecordError
 from paribus.files import MAX_ROWS_BYTES, read_text
 from paribus.record.disk import replace
 
-MAX_SIDE = 64
+MAX_SIDE = 48  # squares: more take a browser too long
 MAX_LEVEL = 255
 
 

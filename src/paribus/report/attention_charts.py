@@ -79,7 +79,7 @@ def _squares(one: AttentionMap) -> alt.Chart:
         seen_key=_block_name("datum.column", one.n_columns, one.n_keys, one.key_tokens),
         weight=f"format({one.largest} * datum.share * datum.share, '.2~g')",
     )
-    return chart.mark_rect(fill=css_colour(FILL), strokeWidth=0).encode(
+    return chart.mark_rect(fill=css_colour(FILL), strokeWidth=0, aria=False).encode(
         x=alt.X(
             "column:Q",
             title="key",
@@ -135,7 +135,7 @@ def _outline(one: AttentionMap) -> alt.Chart:
         values.append({"x": x, "y": y, "x2": x2, "y2": y2})
     return (
         alt.Chart(chart_data(values))
-        .mark_rule(color=css_colour("arm-2"), strokeWidth=1.2, strokeCap="square")
+        .mark_rule(color=css_colour("arm-2"), strokeWidth=1.2, strokeCap="square", aria=False)
         .encode(x="x:Q", y="y:Q", x2="x2:Q", y2="y2:Q")
     )
 

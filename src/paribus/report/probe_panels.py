@@ -17,6 +17,7 @@ PANEL_WIDTH = 400  # pixels of a panel in a file of its own
 MAX_PANELS = 24  # of a figure
 MAX_LAYERS = 6  # that are told apart in a figure
 FILL = "arm-1"  # colour of maps and bars
+MAX_TITLE = 28  # letters of a line
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -85,6 +86,17 @@ def panel_title(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
+def title_lines(title: str) -> list[str]:
+    """A title in lines that fit above a small panel, broken at its commas."""
+    lines: list[str] = []
+    for part in title.split(", "):
+        if lines and len(lines[-1]) + len(part) + 2 <= MAX_TITLE:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return lines
+
+
 def slug(text: str) -> str:
     """A text as it stands in the name of a file: log |det| → log-det."""
     return _NO_SLUG.sub("-", text.lower()).strip("-")
@@ -133,7 +145,7 @@ def _plot(key: str, title: str, panel: Panel, width: int) -> Plot:
     if panel.title:
         chart = chart.properties(
             title=alt.TitleParams(
-                text=panel.title,
+                text=title_lines(panel.title),
                 anchor="start",
                 color=css_colour("ink"),
                 fontSize=13,
