@@ -10,12 +10,13 @@ import altair as alt
 
 from paribus.record.attention_maps import MAX_LEVEL, AttentionMap
 from paribus.report.charts import SEPARATOR, chart_data, css_colour, layer_charts
-from paribus.report.numbers import significant, whole_percent
+from paribus.report.numbers import whole_percent
 from paribus.report.probe_panels import (
     FILL,
     Panel,
     PanelPlace,
     ProbeFigure,
+    number_text,
     panel_title,
     probe_figure,
 )
@@ -166,7 +167,7 @@ def _describe(one: AttentionMap) -> str:
     visible = sum(one.visible_bytes) / len(one.visible_bytes)
     return (
         f"{one.n_queries} queries and {one.n_keys} keys; the largest mean weight of a block is"
-        f" {significant(one.largest)}; {whole_percent(visible)} of the blocks are visible."
+        f" {number_text(one.largest)}; {whole_percent(visible)} of the blocks are visible."
     )
 
 
@@ -177,7 +178,7 @@ def _heaviest(one: AttentionMap) -> Iterator[tuple[str, str, str]]:
         row, column = divmod(block, one.n_columns)
         query = _position_text(row, one.n_rows, one.n_queries, one.query_tokens)
         key = _position_text(column, one.n_columns, one.n_keys, one.key_tokens)
-        yield query, key, significant(one.weight(row, column))
+        yield query, key, number_text(one.weight(row, column))
 
 
 def _position_text(place: int, n_blocks: int, size: int, tokens: Sequence[str]) -> str:

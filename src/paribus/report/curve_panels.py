@@ -16,8 +16,8 @@ from paribus.report.charts import (
     css_colour,
     layer_charts,
 )
-from paribus.report.numbers import DASH, significant
-from paribus.report.probe_panels import Panel
+from paribus.report.numbers import DASH
+from paribus.report.probe_panels import Panel, number_text
 
 HEIGHT = 240
 MODEL = "the model"  # what is no control
@@ -81,7 +81,7 @@ def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) 
     values = [{**_point_value(point), **_sizes(lines, point.line)} for point in points]
     base = alt.Chart(chart_data(values, order))
     shade = arm_colours(order, lines, has_strokes=True)
-    if len(lines) == 1:
+    if len(order) == 1:
         shade = shade.legend(None)
     x = _x_axis(points, axes)
     y, low = _y_axis("y:Q", points, axes), _y_axis("low:Q", points, axes)
@@ -125,7 +125,7 @@ def _point_value(point: CurvePoint) -> dict[str, Any]:
         "model": point.control or MODEL,
         "x": point.x,
         "y": point.y,
-        "value": significant(point.y),
+        "value": number_text(point.y),
     }
     if point.low is not None and point.high is not None:
         value |= {"low": point.low, "high": point.high, "range": _describe_range(point)}
@@ -135,15 +135,15 @@ def _point_value(point: CurvePoint) -> dict[str, Any]:
 def _describe_range(point: CurvePoint) -> str:
     assert point.low is not None
     assert point.high is not None
-    return f"{significant(point.low)} to {significant(point.high)}"
+    return f"{number_text(point.low)} to {number_text(point.high)}"
 
 
 def _point_cells(point: CurvePoint) -> tuple[str, ...]:
     name = f"{point.line}, {point.control}" if point.control else point.line
     ends = (DASH, DASH)
     if point.low is not None and point.high is not None:
-        ends = (significant(point.low), significant(point.high))
-    return name, significant(point.x), significant(point.y), *ends
+        ends = (number_text(point.low), number_text(point.high))
+    return name, number_text(point.x), number_text(point.y), *ends
 
 
 def _tooltips(points: Sequence[CurvePoint], axes: CurveAxes) -> list[alt.Tooltip]:
@@ -226,5 +226,5 @@ def _describe_ends(points: Sequence[CurvePoint]) -> str:
         name = f"{point.line}, {point.control}" if point.control else point.line
         if name not in last or point.x > last[name].x:
             last[name] = point
-    ends = [f"{name} ends at {significant(point.y)}" for name, point in last.items()]
+    ends = [f"{name} ends at {number_text(point.y)}" for name, point in last.items()]
     return f"{'; '.join(ends)}."

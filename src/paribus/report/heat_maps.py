@@ -21,7 +21,7 @@ from paribus.report.charts import (
     layer_charts,
     row_key,
 )
-from paribus.report.numbers import capitalise, format_distinct, significant
+from paribus.report.numbers import capitalise, format_distinct, significant, true_minus
 from paribus.report.probe_panels import (
     FILL,
     Panel,
@@ -30,6 +30,7 @@ from paribus.report.probe_panels import (
     distinct_places,
     has_encoder,
     layers_shown,
+    number_text,
     of_place,
     panel_title,
     probe_figure,
@@ -140,7 +141,7 @@ def heat_panel(
                 axes.line_name: line_labels[cell.line],
                 "column": cell.column,
                 "level": cell.value,
-                "value": significant(cell.value),
+                "value": number_text(cell.value),
             }
         )
     y = alt.Y(
@@ -174,10 +175,10 @@ def heat_panel(
         title=title,
         chart=layer_charts(squares),
         height=min(MAX_HEIGHT, max(2, len(line_labels)) * ROW_HEIGHT),
-        description=f"From {significant(shown[0])} to {significant(shown[-1])}.",
+        description=f"From {number_text(shown[0])} to {number_text(shown[-1])}.",
         heading=(axes.line_name, axes.column_name, axes.value_name),
         numbers=tuple(
-            (line_labels[cell.line], str(cell.column), significant(cell.value)) for cell in cells
+            (line_labels[cell.line], str(cell.column), number_text(cell.value)) for cell in cells
         ),
     )
 
@@ -186,7 +187,7 @@ def _opacity_legend(ends: tuple[float, float]) -> alt.Legend:
     """The lowest value, the middle and the highest."""
     low, high = ends
     steps = [low, (low + high) / 2, high]
-    labels = json.dumps(SEPARATOR.join(format_distinct(steps, significant)))
+    labels = json.dumps(SEPARATOR.join(map(true_minus, format_distinct(steps, significant))))
     place = f"round(2 * (datum.value - {low}) / {high - low})"
     return alt.Legend(
         title=None,
@@ -217,7 +218,7 @@ def _load_panel(rows: Sequence[ProbeRow], title: str, highest: float) -> Panel:
     values = []
     for row in rows:
         values.append(
-            {"column": round(row.x or 0), "load": row.value, "value": significant(row.value)}
+            {"column": round(row.x or 0), "load": row.value, "value": number_text(row.value)}
         )
     base = alt.Chart(chart_data(values))
     y = alt.Y(
@@ -240,7 +241,7 @@ def _load_panel(rows: Sequence[ProbeRow], title: str, highest: float) -> Panel:
         title=title,
         chart=layer_charts(bars, even),
         height=BAR_HEIGHT,
-        description=f"Expert {round(most.x or 0)} has the highest load, {significant(most.value)}.",
+        description=f"Expert {round(most.x or 0)} has the highest load, {number_text(most.value)}.",
         heading=("expert", "load"),
         numbers=tuple((str(value["column"]), value["value"]) for value in values),
     )

@@ -38,14 +38,18 @@ from paribus.report.overview import comparison_headings, comparison_lines, descr
 from paribus.report.page_frame import csv_data_url, render_template
 from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
+from paribus.report.probe_charts import figure_plots, probe_figures
 from paribus.report.rate_gains import describe_sweep_cost, rate_table
 from paribus.report.rate_plot import rate_plot
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
 from paribus.report.series import describe_series
 from paribus.report.tables import (
+    INSIDE_HEADING,
+    INSIDE_NOTE,
     SECONDARY_HEADING,
     control_rows,
+    inside_tables,
     score_summary,
     secondary_tables,
     seed_lines,
@@ -63,12 +67,22 @@ MAX_ROWS = 10_000  # of a table that lies in the page: about a megabyte
 
 def render_page(report: ReportData) -> str:
     """The page as text."""
-    plots = study_plots(report)
-    return render_template("page.html.jinja", plots, plots=plots, **_template_values(report))
+    plots, figures = _own_plots(report), probe_figures(report.probe_rows)
+    return render_template(
+        "page.html.jinja",
+        {**plots, **figure_plots(figures)},
+        plots=plots,
+        inside_figures=figures,
+        **_template_values(report),
+    )
 
 
 def study_plots(report: ReportData) -> dict[str, Plot]:
-    """Every plot of a study by its key."""
+    """Every plot of a study by its key, with those of what probes found."""
+    return {**_own_plots(report), **figure_plots(probe_figures(report.probe_rows))}
+
+
+def _own_plots(report: ReportData) -> dict[str, Plot]:
     plots = [
         *effect_plots(report),
         *control_plot(report),
@@ -151,6 +165,9 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "behind_heading": details_heading(report),
         "other_heading": SECONDARY_HEADING,
         "others": secondary_tables(report),
+        "inside_heading": INSIDE_HEADING,
+        "inside_note": INSIDE_NOTE,
+        "inside_tables": inside_tables(report),
         "kl_title": KL_TITLE,
         "kl_note": KL_NOTE,
         "kl_heading": KL_HEADING,

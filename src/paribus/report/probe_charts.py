@@ -9,6 +9,7 @@ from paribus.analyse.probe_means import finite_rows
 from paribus.record.attention_maps import AttentionMap
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.attention_charts import attention_figure
+from paribus.report.charts import Plot
 from paribus.report.heat_maps import domain_maps, head_maps, load_bars
 from paribus.report.probe_captions import (
     CAPTIONS,
@@ -54,6 +55,11 @@ def probe_figures(
         if figure is not None:
             drawn.setdefault(figure.key, figure)
     return list(drawn.values())
+
+
+def figure_plots(figures: Sequence[ProbeFigure]) -> dict[str, Plot]:
+    """Every panel of some figures, by its key."""
+    return {plot.key: plot for figure in figures for plot in figure.panels}
 
 
 def _shapes(runs: RunRows) -> list[QuantityShape]:

@@ -7,10 +7,9 @@ from html import escape
 
 from paribus.record.attention_maps import AttentionMap
 from paribus.record.probe_rows import ProbeRow
-from paribus.report.charts import Plot
 from paribus.report.images import plot_files
 from paribus.report.page_frame import render_template
-from paribus.report.probe_charts import probe_figures
+from paribus.report.probe_charts import figure_plots, probe_figures
 from paribus.report.probe_panels import ProbeFigure
 
 NOTE = (
@@ -18,11 +17,6 @@ NOTE = (
     " two runs here may be the luck of a seed: a design that names a probe gives paired intervals"
     " over seeds. Touch or hover over a figure for its numbers."
 )
-
-
-def figure_plots(figures: Sequence[ProbeFigure]) -> dict[str, Plot]:
-    """Every panel of some figures, by its key."""
-    return {plot.key: plot for figure in figures for plot in figure.panels}
 
 
 def render_probe_page(

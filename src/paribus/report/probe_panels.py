@@ -10,6 +10,7 @@ import altair as alt
 
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.charts import Plot, chart_spec, css_colour
+from paribus.report.numbers import significant, true_minus
 
 RunRows = Mapping[str, Sequence[ProbeRow]]  # what was found in each run, or in each arm
 RowTest = Callable[[ProbeRow], bool]
@@ -17,7 +18,7 @@ PANEL_WIDTH = 400  # pixels of a panel in a file of its own
 MAX_PANELS = 24  # of a figure
 MAX_LAYERS = 6  # that are told apart in a figure
 FILL = "arm-1"  # colour of maps and bars
-MAX_TITLE = 28  # letters of a line
+MAX_TITLE = 22  # letters of a line
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -95,6 +96,11 @@ def title_lines(title: str) -> list[str]:
         else:
             lines.append(part)
     return lines
+
+
+def number_text(value: float) -> str:
+    """A value of a figure: three digits, with a true minus."""
+    return true_minus(significant(value))
 
 
 def slug(text: str) -> str:

@@ -91,7 +91,6 @@ def _contents(
 
         return {PROBES_PAGE_FILE: render_probe_page(found, maps).encode()}
     from paribus.report.images import plot_files
-    from paribus.report.probe_charts import probe_figures
-    from paribus.report.probe_page import figure_plots
+    from paribus.report.probe_charts import figure_plots, probe_figures
 
     return plot_files(figure_plots(probe_figures(found, maps)), kind)
