@@ -34,7 +34,8 @@ CAPTIONS: Mapping[str, Mapping[str, str]] = {
         "log |det|": (
             "The logarithm of the volume that attention keeps. Far below zero, the matrix is"
             " nearly singular. Attention under a causal mask is always of full rank, and can be"
-            " nearly singular all the same; longer texts are lower, so lengths must be equal."
+            " nearly singular all the same. Longer texts are lower, so lengths must be equal; and"
+            " it does not show that anything is lost, for skips carry it past attention."
         ),
     },
     "collapse": {
@@ -61,7 +62,8 @@ CAPTIONS: Mapping[str, Mapping[str, str]] = {
     "experts": {
         "MaxVio over the whole text": (
             "How far the most chosen expert is above its even share, by layer: 0 where all are"
-            " chosen alike. Over a whole text it is lower than over each batch."
+            " chosen alike. Over a whole text it is lower than over each batch, and it does not"
+            " show whether the other experts are of use."
         ),
         "first expert stays": (
             "How often a token has the same first expert as the one before it, beside what the"
