@@ -18,7 +18,14 @@ from paribus.report.probe_captions import (
     SPECTRA_CAPTION,
     quantity_caption,
 )
-from paribus.report.probe_curves import BY_CHANCE, SPECTRUM_X, layer_curves, spectra, x_curves
+from paribus.report.probe_curves import (
+    BY_CHANCE,
+    SPECTRUM,
+    SPECTRUM_X,
+    layer_curves,
+    spectra,
+    x_curves,
+)
 from paribus.report.probe_panels import ProbeFigure, RunRows
 
 EXPERT = "expert"
@@ -69,13 +76,20 @@ def _shapes(runs: RunRows) -> list[QuantityShape]:
         for row in rows:
             shape = QuantityShape(
                 probe=row.probe,
-                quantity=row.quantity.removesuffix(f", {BY_CHANCE}"),
+                quantity=_drawn_quantity(row),
                 x_name=row.x_name,
                 has_layers=row.layer is not None,
                 has_heads=row.head is not None,
             )
             found[shape] = None
     return list(filter(_is_drawn, found))
+
+
+def _drawn_quantity(row: ProbeRow) -> str:
+    """The quantity whose figure a row is in."""
+    if row.x_name == SPECTRUM_X:
+        return SPECTRUM
+    return row.quantity.removesuffix(f", {BY_CHANCE}")
 
 
 def _has_shape(row: ProbeRow, shape: QuantityShape) -> bool:
