@@ -32,7 +32,7 @@ def attention_maps(
     decoder = TextDecoder(subject.checkpoint.tokenizer, subject.checkpoint.vocabulary)
     batch = subject.batch(tokens_BT)
     maps = []
-    for found in observer.found:
+    for found in observer.heads:
         queries = _tokens_of(batch, found.stack)
         keys = _tokens_of(batch, "encoder" if found.branch == "cross" else found.stack)
         texts = [list(map(decoder.token_text, own)) for own in (queries, keys)]
@@ -84,7 +84,7 @@ class MapObserver:
 
     layers: dict[str, list[int]]  # by place, such as stack.attention
     n_maps: int  # of each place, at most
-    found: list[HeadAttention] = field(default_factory=list)
+    heads: list[HeadAttention] = field(default_factory=list)
     _mask: Tensor | None = None
 
     def wants(self, name: str, layer: int) -> bool:
@@ -105,7 +105,7 @@ class MapObserver:
     def _keep(self, place: str, layer: int, head: int, weights: Tensor, mask: Tensor) -> None:
         stack, branch = place.split(".")
         n_queries, n_keys = weights.shape
-        self.found.append(
+        self.heads.append(
             HeadAttention(
                 stack=stack,
                 branch=branch,

@@ -26,7 +26,7 @@ def render_probe_page(
     figures = probe_figures(runs, maps)
     probes = dict.fromkeys(row.probe for rows in runs.values() for row in rows)
     return render_template(
-        "probes.html.jinja",
+        "probe_page.html.jinja",
         figure_plots(figures),
         figures=figures,
         runs=list(runs),
