@@ -19,7 +19,7 @@ from paribus.analyse.run_scores import (
 from paribus.analyse.score_bounds import Floor
 from paribus.errors import RecordError
 from paribus.record import Answer, Evaluation, EvaluationHead, TaskEvaluation
-from paribus.spec.measure import ACCURACY, MATTHEWS, TASK_MEASURES
+from paribus.spec.measure import ACCURACY, MATTHEWS, POINTS, TASK_MEASURES
 
 HEAD = replace(TASK_HEAD, summary={"matthews": 0.25})
 
@@ -85,13 +85,14 @@ def test_an_evaluation_is_in_bits_per_byte_and_has_no_floor():
     assert [one.count for one in item_totals(answers)] == [4, 2]
 
 
-def test_every_measure_in_points_ends_at_a_hundred_but_for_differences():
+def test_every_measure_in_points_ends_at_a_hundred_but_for_differences() -> None:
     for name, measure in TASK_MEASURES.items():
         assert measure.kind == name
         assert measure.lower_is_better == (measure.unit == "bits per byte")
         assert measure.is_difference == name.endswith(" minus the parent's")
-        has_end = not measure.lower_is_better and not measure.is_difference
+        has_end = measure.unit == POINTS and not measure.is_difference
         assert measure.ceiling == (100.0 if has_end else None)
+        assert measure.is_inside == (": " in name)
 
 
 def test_the_gain_on_new_documents_is_the_mean_of_points_and_none_where_nothing_adds_up():

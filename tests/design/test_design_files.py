@@ -155,9 +155,9 @@ def complete(table: RowTable, design: Design, study: str) -> None:
 @pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
     changes = dict(TRANSLATED)
-    if name == "bidirectional-input":
+    if name in ("bidirectional-input", "in-context"):
         changes = {}  # it invents its own text there
-    if name in ("rank", "head-size"):
+    if name in ("rank", "head-size", "inside-masked", "inside-prefix"):
         changes["others"] = SHORT_PROBE  # these documents are short
     called, design = find_design(name, "laptop", changes)
     plan = make_plan(
@@ -179,7 +179,10 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
         ("positions-masked", 2),
         ("bidirectional-input", 1),
         ("rank", 8),
+        ("inside-masked", 3),
+        ("inside-prefix", 2),
         ("head-size", 5),
+        ("in-context", 2),
     ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
@@ -197,7 +200,9 @@ def test_every_shipped_design_has_a_control(name: str) -> None:
     nothing where a later stage is asked about; otherwise the baseline at a part of its training.
     """
     _, design = find_design(name)
-    by_length = dict.fromkeys(("mixed-attention", "positions", "positions-masked", "rank"), 0.5)
+    by_length = dict.fromkeys(
+        ("mixed-attention", "positions", "positions-masked", "rank", "inside-masked"), 0.5
+    )
     by_length["understanding"] = 0.25  # of the fine-tuning
     assert control_length(design) == by_length.get(name)
     arms = dict.fromkeys(by_length) | {
@@ -228,6 +233,6 @@ def test_an_unknown_design_is_met_with_the_nearest() -> None:
         find_design("postions")
     with pytest.raises(
         SpecError,
-        match="designs are adaptation, bidirectional-input, encoder-decoder, experts, mixed",
+        match="designs are adaptation, bidirectional-input, encoder-decoder, experts, in-context",
     ):
         find_design("something else")

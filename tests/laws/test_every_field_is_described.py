@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 NOT_WRITTEN = {  # specs that no table of a file is: what is made of them, and bases of others
     *("Block", "HeldOutYardstick", "HalvesYardstick", "ResolvedArchitecture", "RunSpec", "Spec"),
     *("Begin", "Language", "Stack", "Stage", "TextSpec", "_ObjectiveTable", "_YardstickTable"),
-    *("TaskData", "_TaskTable", "TextProbe", "_ProbeTable"),
+    *("EpisodeLanguage", "TaskData", "_TaskTable", "TextProbe", "_ProbeTable"),
 }
 
 

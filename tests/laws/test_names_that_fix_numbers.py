@@ -35,6 +35,7 @@ KEYS = {
     ("corpus", "*", "*", "phrasing"): 2484938539321871980,
     ("corpus", "*", "*", "mistake"): 8436976138862053959,
     ("corpus", "*", "documents", "*"): 1530162627393860939,
+    ("corpus", "*", "function", "*"): 4260483795385585731,
     ("corpus", "*", "offset", "*"): 1685504920790008121,
     ("corpus", "*", "rows", "*"): 1346274784690195070,
     ("corpus", "*", "targets"): 9200520645988782311,
@@ -45,6 +46,7 @@ KEYS = {
     ("descent similarity", "random update"): 349824184755370534,
     ("doctor", "*"): 4530262661405676473,
     ("dropout", "*"): 2822713406142266700,
+    ("flow", "directions"): 4042508420098494753,
     ("generate", "*"): 7389337568651507783,
     ("generate sample", "*"): 3426668609597465257,
     ("masked", "*"): 4303228456995968963,
@@ -55,6 +57,8 @@ KEYS = {
     ("position probe", "documents"): 8496417043490297470,
     ("position probe", "shuffled positions"): 3514091910181587322,
     ("position probe", "weights"): 7059147186111350458,
+    ("probe", "*"): 9098154386017654709,
+    ("shuffled context", "*"): 5489944931531505395,
     ("spans", "*"): 8468026455049558147,
     ("split", "*"): 3213047036067593115,
     ("stage", "*"): 6701510826745330120,
@@ -64,7 +68,17 @@ KEYS = {
     ("task", "demonstrations", "*"): 7591751120109494165,
 }
 # A language draws its questions from a stream of its kind's name.
-LANGUAGES = {"copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic"}
+LANGUAGES = {
+    "copy",
+    "reverse",
+    "sort",
+    "recall",
+    "linear",
+    "translation",
+    "arithmetic",
+    "regression",
+    "classification",
+}
 # Digests of the names in a model's state, in their order, and of its places of dropout.
 PARAMETERS = {
     "bart": "82efd559cc8116e9",

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from field_probes import PROBES, models
+from invented_languages import LANGUAGES as INVENTED
 from pydantic import BaseModel
 from tiny_model import PRESETS, tiny_architecture
 
@@ -50,7 +51,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "recall": {"n_symbols": 20},
     "arithmetic": {"max_length": 4},
 }
-LANGUAGES = ("copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic")
+LANGUAGES = tuple(model.model_fields["kind"].default for model in INVENTED)
 for language in LANGUAGES:
     REQUIRED.setdefault(language, {})["phrasings"] = ["{source}:"]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from paribus.model import build
+from paribus.model import Forward, build
 from paribus.model.experts import (
     ExpertLoad,
     ExpertRouter,
@@ -99,7 +99,7 @@ def test_grouped_equals_gathered_equals_a_plain_loop(
     grouped, load = experts(hidden, None)
     # A grouped product wants rows of 16 bytes; other sizes go expert by expert.
     assert len(grouped_calls) == (0 if not aligned else 3 if experts.spec.gated else 2)
-    gathered, other_load = experts(hidden, None, gathered=True)
+    gathered, other_load = experts(hidden, None, Forward(compute="gathered"))
     torch.testing.assert_close(grouped, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(gathered, expected, atol=1e-5, rtol=1e-5)
     for left, right in zip(load, other_load, strict=True):
@@ -110,9 +110,9 @@ def test_grouped_equals_gathered_equals_a_plain_loop(
 def test_gradients_of_grouped_and_gathered_agree(d_model, d_expert, aligned, grouped_calls):
     experts = _experts(d_model, d_expert=d_expert, **KINDS["deepseek"])
     gradients = []
-    for gathered in (False, True):
+    for compute in ("grouped", "gathered"):
         hidden = _hidden(3, 5, d_model).requires_grad_()
-        out = experts(hidden, None, gathered)[0]
+        out = experts(hidden, None, Forward(compute=compute))[0]
         gradients.append(torch.autograd.grad(out.square().sum(), [hidden, *experts.parameters()]))
     assert bool(grouped_calls) == aligned
     for left, right in zip(*gradients, strict=True):

@@ -72,3 +72,10 @@ def test_rms_norm_has_torchs_own_gradient():
         strict=True,
     ):
         torch.testing.assert_close(got, wanted)
+
+
+def test_rms_norm_has_a_second_derivative():
+    norm = _filled(Norm(7, RMSNorm(eps=0.1))).double()
+    rows = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    rows.requires_grad_()
+    assert torch.autograd.gradgradcheck(norm, (rows,))

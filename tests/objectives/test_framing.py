@@ -10,9 +10,9 @@ from torch import Tensor
 
 from paribus.batch import Batch, TextBatch
 from paribus.errors import SpecError, UnsupportedError
-from paribus.evaluate.batching import batch_problems
 from paribus.objectives import Problem, pose_problem
 from paribus.objectives.answering import answering_component
+from paribus.objectives.batching import batch_problems
 from paribus.objectives.framing import item_layout, item_problems, lay_item
 from paribus.spec import resolve
 from paribus.spec.objectives import (

@@ -20,6 +20,7 @@ from paribus.probe.expert_counts import (
     preferred_experts,
     preferred_tokens,
     saturation,
+    saturation_chance,
     shares_by_group,
 )
 
@@ -189,3 +190,15 @@ def test_saturation_is_computed_by_hand():
 def test_unrelated_routers_saturate_at_chance():
     found = saturation(random_choices(97, 211), random_choices(97, 211, seed=5))
     assert found == pytest.approx(K / N, rel=0.05)
+
+
+def test_saturation_by_chance_is_that_of_choices_by_lot():
+    choices, last = random_choices(400, seed=3), random_choices(400, seed=4)
+    chance = saturation_chance(choices, last, N)
+    assert chance == pytest.approx(K / N, rel=1e-2)
+    assert saturation(choices, last) == pytest.approx(chance, rel=5e-2)
+
+
+def test_saturation_by_chance_is_whole_where_all_tokens_choose_alike():
+    same = torch.tensor([3, 5]).expand(B, T, K)
+    assert saturation_chance(same, same, N) == pytest.approx(1)

@@ -8,11 +8,18 @@ import pytest
 import torch
 from byte_models import byte_model
 from probed_models import probed, random_texts
+from probed_runs import train_probed_run
 
+from paribus.batch import Batch
 from paribus.errors import UnsupportedError
+from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.model.experts import RoutedExperts
+from paribus.probe.expert_counts import saturation
 from paribus.probe.expert_probe import probe_experts
+from paribus.probe.look import look_at
+from paribus.probe.run import probe_texts
 from paribus.probe.texts import ProbeTexts
+from paribus.record.file_names import checkpoint_name
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec.probes import ExpertsProbe
 from paribus.watcher import Watcher
@@ -72,3 +79,37 @@ def test_a_model_without_experts_is_refused(tmp_path: Path) -> None:
     subject = probed(byte_model("gpt2", max_length=T), tmp_path)
     with pytest.raises(UnsupportedError, match="looks at routers, but this architecture has none"):
         list(probe_experts(subject, random_texts(2, T), ExpertsProbe(), Watcher()))
+
+
+def test_saturation_between_checkpoints_is_that_of_their_choices(tmp_path: Path) -> None:
+    architecture = {
+        "preset": "mixtral",
+        "attention": {"n_heads": 2, "n_kv_heads": 1},
+        "feed_forward": {"d_expert": 16},
+    }
+    run = train_probed_run(tmp_path, architecture, n_steps=3, checkpoint_every=1)
+    done: list[int] = []
+
+    class Steps(Watcher):
+        def advance(self, amount: int) -> None:
+            done.append(amount)
+
+    spec = ExpertsProbe(n_texts=4, length=24)
+    rows = run.rows(spec, Steps())
+    assert sum(done) == 3 * 4  # texts, by each checkpoint
+    found = [row for row in rows if row.quantity == "saturation"]
+    assert [row.x for row in found if row.layer == 0] == [1, 2]
+    tokens_BT = probe_texts(run.subject, run.corpus, spec).tokens_BT
+    place = "stack.expert_choice.1"
+    choices = []
+    for step in (0, 2):
+        folder = run.subject.checkpoint.folder.with_name(checkpoint_name(step))
+        model = load_checkpoint(folder).restore().eval()
+        choices.append(torch.from_numpy(look_at(model, Batch.of(tokens_BT), [place])[place]))
+    own = [row.value for row in found if row.layer == 1 and row.x == 1]
+    assert own == pytest.approx([saturation(*choices)])
+
+
+def test_a_checkpoint_without_others_has_no_saturation(tmp_path: Path) -> None:
+    rows = expert_rows(tmp_path)
+    assert not [row for row in rows if row.quantity.startswith("saturation")]

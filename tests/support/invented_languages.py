@@ -2,9 +2,11 @@
 
 from paribus.spec import (
     ArithmeticLanguage,
+    ClassificationLanguage,
     CopyLanguage,
     LinearLanguage,
     RecallLanguage,
+    RegressionLanguage,
     ReverseLanguage,
     SortLanguage,
     TranslationLanguage,
@@ -18,4 +20,6 @@ LANGUAGES = (
     LinearLanguage,
     TranslationLanguage,
     ArithmeticLanguage,
+    RegressionLanguage,
+    ClassificationLanguage,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from paribus.model import Transformer, save
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.file_names import TOKENIZER_FILE
+from paribus.record.probe_rows import ProbeRow
 from paribus.spec.run import load_objective
 
 
@@ -42,3 +44,32 @@ def random_texts(n_texts: int, length: int, domain: str = "bytes", seed: int = 0
         tokens = draws.integers(97, 123, length).tolist()
         texts.append(ProbeText(f"{domain} {number}", domain, tuple(tokens)))
     return ProbeTexts(tuple(texts))
+
+
+def with_uniform_attention(model: Transformer) -> Transformer:
+    """A model whose self-attention weighs all that it sees equally."""
+    with torch.no_grad():
+        for block in model.stack.layers:
+            block.attention.query.weight.zero_()
+            block.attention.query.bias.zero_()
+    return model
+
+
+def found_values(rows: Iterable[ProbeRow], quantity: str, **where: object) -> list[float]:
+    """The values of a quantity in the order of the rows, where fields are as given."""
+    own = [row for row in rows if row.quantity == quantity]
+    for name, value in where.items():
+        own = [row for row in own if getattr(row, name) == value]
+    return [row.value for row in own]
+
+
+def without_attention(model: Transformer) -> Transformer:
+    """Each position sees its own token alone, and a decoder nothing of its source."""
+    with torch.no_grad():
+        for block in model.stack.layers:
+            for attention in (block.attention, block.cross):
+                if attention is not None:
+                    attention.output.weight.zero_()
+                    if attention.output.bias is not None:
+                        attention.output.bias.zero_()
+    return model

@@ -38,12 +38,15 @@ from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
 from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.probe.attention_maps import attention_maps
-from paribus.probe.run import probe_model, probe_texts
+from paribus.probe.demonstrations import taught_episodes
+from paribus.probe.run import probe_examples, probe_model, probe_texts
 from paribus.probe.subject import ProbedModel
+from paribus.probe.texts import ProbeTexts
+from paribus.record.attention_maps import AttentionMap
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.csv_tables import to_csv
 from paribus.runtime import select_device
-from paribus.spec.probes import PROBES, Probe, load_probe
+from paribus.spec.probes import PROBES, InContextProbe, Probe, load_probe
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
@@ -71,14 +74,25 @@ def probe_run(
     chosen = [_load(probe) for probe in probes]
     checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
     print_notes(*checkpoint.notes)
-    text = prepare_corpus(corpus_of(checkpoint, corpus), workspace.cache_folder, show_progress=True)
     subject = ProbedModel.of(checkpoint, select_device(workspace.device))
-    # texts of all probes first: what is refused is refused before anything is computed
-    texts = [probe_texts(subject, text, probe) for probe in chosen]
+    read = [probe for probe in chosen if not isinstance(probe, InContextProbe)]
+    drawn = [probe for probe in chosen if isinstance(probe, InContextProbe)]
+    if drawn:
+        taught_episodes(checkpoint)
+    texts: list[ProbeTexts] = []
+    if read:
+        spec = corpus_of(checkpoint, corpus)
+        text = prepare_corpus(spec, workspace.cache_folder, show_progress=True)
+        # of all probes first: what is refused is refused before anything is computed
+        texts = [probe_texts(subject, text, probe) for probe in read]
     rows: list[ProbeRow] = []
-    for probe, own in zip(chosen, texts, strict=True):
+    for probe, own in zip(read, texts, strict=True):
         rows += probe_model(subject, own, probe, watcher)
-    maps = attention_maps(subject, texts[0].texts[0].tokens, str(run), n_maps)
+    for probe in drawn:
+        rows += probe_examples(subject, probe, watcher)
+    maps: list[AttentionMap] = []
+    if texts:
+        maps = attention_maps(subject, texts[0].texts[0].tokens, str(run), n_maps)
     return ProbeFindings(str(run), rows, maps)
 
 

@@ -20,12 +20,12 @@ from paribus.corpus import Tokenizer
 from paribus.corpus.conversations import prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError, UnsupportedError
-from paribus.evaluate.batching import batch_problems
 from paribus.evaluate.items import Item
 from paribus.masks import looks_ahead
 from paribus.model import Transformer
 from paribus.objectives import Problem, require_no_leak, require_permitted, target_nats
 from paribus.objectives.answering import answering_component, mixture_of_one
+from paribus.objectives.batching import batch_problems
 from paribus.objectives.framing import ItemLayout, LaidItem, item_layout, item_problems, lay_item
 from paribus.record import Answer
 from paribus.spec import ResolvedArchitecture

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paribus.model.feed_forward import FeedForward, apply_activation
-from paribus.model.forward import Forward
+from paribus.model.forward import PLAIN_FORWARD, Forward
 from paribus.model.lookup import inverse_permutation
 from paribus.model.routing import chosen_scores, multi_hot, permute_tokens, unpermute_outputs
 from paribus.spec import BatchBalance, Experts, NoBalance, SequenceBalance
@@ -112,7 +112,7 @@ class RoutedExperts(nn.Module):
             )
 
     def forward(
-        self, hidden_BTD: Tensor, real_BT: Tensor | None, forward: Forward
+        self, hidden_BTD: Tensor, real_BT: Tensor | None, forward: Forward = PLAIN_FORWARD
     ) -> tuple[Tensor, ExpertLoad]:
         tokens_MD = hidden_BTD.flatten(0, 1)
         choice, scores_MN = self.router(tokens_MD)

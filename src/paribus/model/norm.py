@@ -59,7 +59,7 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        rows, gain, _ = inputs
+        rows, gain, ctx.eps = inputs
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(rows, gain, output[1])
 
@@ -68,6 +68,12 @@ class _RMSNorm(torch.autograd.Function):
         ctx: Any, grad: Tensor, _: Tensor
     ) -> tuple[Tensor | None, ...]:
         rows, gain, scale = ctx.saved_tensors
+        if torch.is_grad_enabled():  # for a second derivative, to which the scale is no constant
+            scale = (rows.square().mean(-1, keepdim=True) + ctx.eps).rsqrt()
+            unit = rows * scale
+            shared = (grad * unit @ gain)[..., None] / rows.shape[-1]
+            to_gain = (grad * unit).flatten(0, -2).sum(0)
+            return (grad * gain - unit * shared) * scale, to_gain, None
         unit = rows * scale
         along = grad * unit
         flat = along.flatten(0, -2)

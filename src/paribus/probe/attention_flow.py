@@ -7,10 +7,11 @@ queries is the caller's, who knows which are padding. Compare each figure with t
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.masks import Rule, SequenceLayout, reachability
+from paribus.masks import Rule, SequenceLayout, reachable_from
 
 
 def uniform_attention(visible: Tensor) -> Tensor:
@@ -73,4 +74,8 @@ def reached_shares(stack: Sequence[Rule], layout: SequenceLayout) -> list[float]
 
     It follows from the masks alone and bounds what any weights can do.
     """
-    return [float(reachability(stack[:depth], layout).mean()) for depth in range(1, len(stack) + 1)]
+    reach, shares = np.eye(layout.length, dtype=bool), []
+    for rule in stack:
+        reach = reachable_from((rule,), layout, reach)
+        shares.append(float(reach.mean()))
+    return shares

@@ -144,6 +144,15 @@ def saturation(choices: Tensor, last_choices: Tensor) -> float:
     return is_kept.double().mean().item()
 
 
+def saturation_chance(choices: Tensor, last_choices: Tensor, n_experts: int) -> float:
+    """Saturation if choices of two tokens drawn by lot were compared: Σ_i p_i q_i · K, with p and q
+    the shares of expert i in all choices. It is K/N where loads are equal.
+    """
+    shares = expert_counts(choices, n_experts).double() / choices.numel()
+    last_shares = expert_counts(last_choices, n_experts).double() / last_choices.numel()
+    return (shares * last_shares).sum().item() * last_choices.shape[-1]
+
+
 def _memberships(choices_MK: Tensor, n_experts: int) -> Tensor:
     """1 where a token has an expert, [M, N]."""
     members = torch.zeros(len(choices_MK), n_experts, device=choices_MK.device)

@@ -39,10 +39,7 @@ def probe_experts(
 ) -> Iterator[ProbeRow]:
     """How often each expert is chosen, by whom, and beside which others."""
     require_experts(subject.spec)
-    observer = _Choices()
-    for chunk in texts.chunks(AT_ONCE):
-        subject.show(chunk.tokens_BT, observer)
-        watcher.advance(len(chunk.texts))
+    observer = _choices(subject, texts, watcher)
     batch = subject.batch(texts.tokens_BT)
     for (stack, layer), batches in observer.batches.items():
         n_experts = _n_experts(subject.spec, stack, layer)
@@ -54,6 +51,46 @@ def probe_experts(
         )
         for row in _token_rows(subject, by_token, batches[0].shape[-1], spec.n_tokens):
             yield replace(row, stack=stack, layer=layer)
+    yield from _saturation_rows(subject, texts, observer, watcher)
+
+
+def n_texts_read(subject: ProbedModel, texts: ProbeTexts) -> int:
+    """How many texts are read in all: once by each kept checkpoint."""
+    return len(texts.texts) * (1 + len(subject.earlier_checkpoints))
+
+
+def _choices(subject: ProbedModel, texts: ProbeTexts, watcher: Watcher) -> _Choices:
+    """The experts of every token of the texts."""
+    observer = _Choices()
+    for chunk in texts.chunks(AT_ONCE):
+        subject.show(chunk.tokens_BT, observer)
+        watcher.advance(len(chunk.texts))
+    return observer
+
+
+def _saturation_rows(
+    subject: ProbedModel, texts: ProbeTexts, last: _Choices, watcher: Watcher
+) -> Iterator[ProbeRow]:
+    """How many of a token's experts each earlier checkpoint chose already, over its steps; nothing
+    where a run keeps no other.
+    """
+    for checkpoint in subject.earlier_checkpoints:
+        earlier = _choices(subject.at_checkpoint(checkpoint), texts, watcher)
+        for (stack, layer), batches in last.batches.items():
+            choices_BTK, last_BTK = torch.cat(earlier.batches[stack, layer]), torch.cat(batches)
+            row = partial(
+                ProbeRow,
+                probe="experts",
+                n=last_BTK.shape[0] * last_BTK.shape[1],
+                stack=stack,
+                layer=layer,
+                x=checkpoint.step + 1,
+                x_name="step",
+            )
+            n_experts = _n_experts(subject.spec, stack, layer)
+            chance = counts.saturation_chance(choices_BTK, last_BTK, n_experts)
+            yield row(quantity="saturation", value=counts.saturation(choices_BTK, last_BTK))
+            yield row(quantity="saturation, by chance", value=chance)
 
 
 def layer_rows(

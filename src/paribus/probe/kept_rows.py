@@ -109,7 +109,7 @@ def shown_value(rows: list[ProbeRow], yardstick: ProbeYardstick) -> float:
 
 
 def _is_shown(row: ProbeRow, yardstick: ProbeYardstick) -> bool:
-    is_here = row.stack == yardstick.stack and row.branch in ("", yardstick.branch)
+    is_here = row.stack in ("", yardstick.stack) and row.branch in ("", yardstick.branch)
     is_it = (row.quantity, row.variant) == (yardstick.quantity, yardstick.variant)
     return is_here and is_it and row.x_name in ("", DEPTH)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -12,11 +13,15 @@ from paribus.batch import Batch, Vocabulary
 from paribus.corpus import Tokenizer
 from paribus.errors import SpecError, UnsupportedError
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, stages_of
-from paribus.model import Observer, Transformer, build
+from paribus.model import Observer, Transformer, build, restore
 from paribus.model.forward import Part
+from paribus.model.kernels import KernelChoice
 from paribus.model.weights import read_architecture
 from paribus.objectives.answering import reading_component
 from paribus.objectives.framing import Ids, ItemLayout, item_layout
+from paribus.record import CHECKPOINTS
+from paribus.record.checkpoints import Checkpoint, checkpoint_folders, verify_checkpoint
+from paribus.record.file_names import checkpoint_step
 from paribus.spec import ResolvedArchitecture
 from paribus.spec.objectives import Objective
 
@@ -33,6 +38,11 @@ def text_layout(
 def laid_text(layout: ItemLayout, tokenizer: Tokenizer, text: str) -> Ids:
     """The tokens of a document, with what stands before one."""
     return (*layout.question_begin, *layout.document_prefix, *tokenizer.encode(text))
+
+
+def steps_done(checkpoint: Checkpoint) -> str:
+    """A checkpoint by the number of steps before it; the first step is 0."""
+    return f"step {checkpoint.step + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +104,43 @@ class ProbedModel:
                 batch = Batch.of(written_BT, source=Batch.of(source_BS, prefix=source_BS.shape[1]))
         return batch.to(self.device)
 
+    @property
+    def has_encoder_alone(self) -> bool:
+        """Is a text read by the encoder, and nothing written? So where an encoder fills masks."""
+        return self.layout.framing == "in place" and self.model.encoder is not None
+
     @torch.no_grad()
     def show(self, tokens_BT: Tensor, observer: Observer, left_out: Collection[Part] = ()) -> None:
         """Let an observer look on while texts are read."""
+        self.read(tokens_BT, observer, left_out)
+
+    def read(self, tokens_BT: Tensor, observer: Observer, left_out: Collection[Part] = ()) -> None:
+        """Let an observer look on while texts are read, and keep what derivatives need."""
         batch = self.batch(tokens_BT)
-        if self.layout.framing == "in place" and self.model.encoder is not None:
+        if self.has_encoder_alone:
             self.model.text_states(batch, observer=observer, left_out=left_out)
         else:
             self.model.hidden_states(batch, observer=observer, left_out=left_out)
+
+    def with_kernel(self, kernel: KernelChoice) -> ProbedModel:
+        """The model with another kernel of attention, its weights read again."""
+        return replace(self, model=self.checkpoint.restore(self.device, kernel=kernel).eval())
+
+    @cached_property
+    def earlier_checkpoints(self) -> tuple[Checkpoint, ...]:
+        """What its run keeps of the training before it, the oldest first."""
+        if self.checkpoint.run is None:
+            return ()
+        folders = checkpoint_folders(self.checkpoint.run / CHECKPOINTS)
+        last = checkpoint_step(self.checkpoint.folder.name)
+        earlier = [folder for folder in folders if checkpoint_step(folder.name) < last]
+        return tuple(map(verify_checkpoint, earlier))
+
+    def at_checkpoint(self, checkpoint: Checkpoint) -> ProbedModel:
+        """The model as it was at another checkpoint of its run."""
+        kernel = self.model.stack.kernel
+        model = restore(checkpoint.folder, self.device, kernel=kernel)
+        return replace(self, model=model.eval())
 
     def at_start(self) -> ProbedModel:
         """The model before any training, with the weights that its run began with;

@@ -45,10 +45,12 @@ from paribus.spec.difference import architecture_fingerprint as architecture_fin
 from paribus.spec.difference import difference as difference
 from paribus.spec.flops import Flops as Flops
 from paribus.spec.languages import ArithmeticLanguage as ArithmeticLanguage
+from paribus.spec.languages import ClassificationLanguage as ClassificationLanguage
 from paribus.spec.languages import CopyLanguage as CopyLanguage
 from paribus.spec.languages import Language as Language
 from paribus.spec.languages import LinearLanguage as LinearLanguage
 from paribus.spec.languages import RecallLanguage as RecallLanguage
+from paribus.spec.languages import RegressionLanguage as RegressionLanguage
 from paribus.spec.languages import ReverseLanguage as ReverseLanguage
 from paribus.spec.languages import SortLanguage as SortLanguage
 from paribus.spec.languages import TranslationLanguage as TranslationLanguage

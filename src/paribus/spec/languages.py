@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -10,6 +11,9 @@ from paribus.spec.base import Count, NonNegative, Positive, Spec, as_tuple
 from paribus.spec.templates import template_columns
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+VALUE_SYMBOLS = SYMBOLS + "+/"  # of numbers on a grid: 64, each of them one byte
+MAX_EXAMPLES = 256  # of one function, in a source
+MIN_SOURCE_BITS = 18  # of all inputs of a source, so that few sources occur twice
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 LanguageForm = Literal["pairs", "text", "conversations", "preferences"]
 MAX_TURNS = 16  # of a user, in a conversation of an invented language
@@ -233,6 +237,72 @@ class ArithmeticLanguage(Language):
     """The largest number of terms."""
 
 
+class EpisodeLanguage(Language):
+    """The base of languages whose documents have a function each: examples of it, then a query.
+
+    `abcd=Wefgh=Xijkl=` → `Y`: inputs x ~ N(0, I), each number a symbol, then the value at x. The
+    examples need not determine the answer. The length counts them.
+    """
+
+    n_inputs: Annotated[int, Field(ge=1, le=16)] = 4
+    """Number of inputs x of each example."""
+    n_levels: Annotated[int, Field(ge=2, le=len(VALUE_SYMBOLS))] = len(VALUE_SYMBOLS)
+    """Numbers that an input is rounded to, a symbol each. They are equally far apart, from -3.2 to
+    3.2 without half of that distance.
+    """
+    min_length: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 0
+    """The smallest number of examples before the query; 0 is allowed."""
+    max_length: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 16
+    """The largest number of examples before the query."""
+
+    @model_validator(mode="after")
+    def _require_different_sources(self) -> EpisodeLanguage:
+        n_needed = math.ceil(MIN_SOURCE_BITS / math.log2(self.n_levels) / self.n_inputs) - 1
+        if self.min_length < n_needed:
+            raise ValueError(
+                f"min_length is {self.min_length}, but so few inputs come up again and again, and"
+                f" their answers could be learnt by heart; with n_inputs {self.n_inputs} and"
+                f" n_levels {self.n_levels} use at least {n_needed}"
+            )
+        return self
+
+
+class RegressionLanguage(EpisodeLanguage):
+    """`abcd=Wefgh=Xijkl=` → `Y`: examples of y = w·x, with w and x ~ N(0, I), then one more x; y
+    is the symbol of a bin. Each document has a w of its own, and the length counts the examples.
+    """
+
+    kind: Literal["regression"] = "regression"
+    n_bins: Annotated[int, Field(ge=2, le=len(VALUE_SYMBOLS))] = len(VALUE_SYMBOLS)
+    """Bins of y, a symbol each, all of one width. They cover four standard deviations of y on
+    either side of 0; what lies beyond is in the outermost bin.
+    """
+    noise: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), AfterValidator(abs)] = 0.0
+    """Standard deviation of the noise that is added to every y, that of the query too."""
+
+
+class ClassificationLanguage(EpisodeLanguage):
+    """`abcd=Wefgh=Xijkl=` → `X`: points x ~ N(0, I), each with the label of its class, then one
+    more point. Classes and labels are drawn for each document, and the length counts the examples.
+    """
+
+    kind: Literal["classification"] = "classification"
+    n_labels: Literal[2, 4] = 2
+    """Number of classes: 2 are the two sides of a random plane through 0; 4 are what two such
+    planes part. Each class has a symbol of its own, drawn for each document.
+    """
+
+    @model_validator(mode="after")
+    def _require_room_for_classes(self) -> ClassificationLanguage:
+        if self.n_labels == 4 and self.n_inputs == 1:
+            raise ValueError(
+                "n_labels is 4, but n_inputs 1 is a line, which 0 parts in two; use n_labels = 2,"
+                " or at least 2 inputs"
+            )
+        return self
+
+
+EpisodeKind = RegressionLanguage | ClassificationLanguage
 InventedLanguage = (
     CopyLanguage
     | ReverseLanguage
@@ -241,6 +311,8 @@ InventedLanguage = (
     | LinearLanguage
     | TranslationLanguage
     | ArithmeticLanguage
+    | RegressionLanguage
+    | ClassificationLanguage
 )
 
 

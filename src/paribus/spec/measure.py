@@ -133,6 +133,35 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "variance explained": "",
         "exact positions": "",
     },
+    "flow": {
+        "attention distance": "tokens",
+        "attention entropy": "nats",
+        "weight on the first token": "",
+        "weight on itself": "",
+        "weight on the most attended token": "",
+        "reached pairs": "",
+        "gradient distance": "tokens",
+    },
+    "context": {
+        "gain of context": "bits per byte",
+        "gain of order": "bits per byte",
+        "effective context": "tokens",
+    },
+    "gradients": {
+        "gradient norm": "",
+        "gradient norm per target": "",
+        "gradient norm per token": "",
+        "gradient norm of one text": "",
+        "targets per text": "targets",
+        "targets per token": "",
+        "curvature along the gradient": "",
+        "curvature along the last update": "",
+    },
+    "corruption": {
+        "loss, corrupted input": "bits per byte",
+        "loss, plain input": "bits per byte",
+        "cost of corruption": "bits per byte",
+    },
 }
 
 

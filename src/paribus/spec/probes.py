@@ -72,7 +72,79 @@ class PositionsProbe(TextProbe):
     """Seed of the halves, and of the classifier."""
 
 
-Probe = RankProbe | CollapseProbe | ExpertsProbe | PositionsProbe
+class FlowProbe(TextProbe):
+    """How far attention looks, how widely, where it rests, and which tokens move a state."""
+
+    kind: Literal["flow"] = "flow"
+    n_directions: Count = 16
+    """In how many directions of a state its gradient is taken. From d_model on, gradient norms
+    are exact.
+    """
+    seed: NonNegative = 0
+    """Seed of the directions."""
+
+
+class ContextProbe(TextProbe):
+    """How much of its context a model makes use of: the loss of the last quarter of each text, as
+    the context before it is cut or shuffled.
+    """
+
+    kind: Literal["context"] = "context"
+    n_texts: Count = 64
+    """Number of texts."""
+    seed: NonNegative = 0
+    """Seed of the order of shuffled tokens."""
+
+
+class GradientsProbe(TextProbe):
+    """Gradient norms of the training objective by layer, and the curvature of its loss."""
+
+    kind: Literal["gradients"] = "gradients"
+    start: bool = True
+    """Whether the model is looked at as it was before training, too."""
+    curvature: bool = True
+    """Whether curvature is measured. It takes several times as long as a gradient."""
+    seed: NonNegative = 0
+    """Seed of what the objective draws, such as masks and splits."""
+
+
+class CorruptionProbe(TextProbe):
+    """What the corrupted input of training costs: the loss of the same targets with the masks or
+    spans of training elsewhere in the text, and without.
+    """
+
+    kind: Literal["corruption"] = "corruption"
+    n_texts: Count = 32
+    """Number of texts."""
+    n_questions: Count = 8
+    """How many masked tokens or spans of each text are asked for."""
+    seed: NonNegative = 0
+    """Seed of masks and spans."""
+
+
+class InContextProbe(Spec):
+    """What a model makes of examples in its input, by their number, beside ridge, gradient descent
+    and the mean. Its run was last trained on `regression` or `classification`.
+    """
+
+    kind: Literal["in-context"] = "in-context"
+    n_texts: Count = 400
+    """Number of documents. Their functions are new to the run."""
+
+
+HeldOutProbe = (
+    RankProbe
+    | CollapseProbe
+    | ExpertsProbe
+    | PositionsProbe
+    | FlowProbe
+    | ContextProbe
+    | GradientsProbe
+    | CorruptionProbe
+)
+# what a design can show
+HeldOutProbeKind = Annotated[HeldOutProbe, Field(discriminator="kind"), BeforeValidator(read_kind)]
+Probe = HeldOutProbe | InContextProbe
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(Probe)

@@ -27,7 +27,7 @@ from paribus.spec.measure import (
 )
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
-from paribus.spec.probes import ProbeKind
+from paribus.spec.probes import HeldOutProbeKind
 from paribus.spec.reading import describe_faults
 from paribus.spec.tasks import LabelMeasure, ProtocolKind, TaskKind, ZeroShot
 
@@ -147,7 +147,7 @@ class ProbeYardstick(Spec):
     """
 
     kind: Literal["probe"] = "probe"
-    probe: ProbeKind
+    probe: HeldOutProbeKind
     """The probe: its kind, or a table of its fields."""
     quantity: str
     """What is shown: the mean over layers and heads, or of a curve over depth its last value."""

@@ -37,6 +37,8 @@ LENGTHS = {
     "linear": (3, 5),
     "translation": (3, 5),
     "arithmetic": (2, 3),
+    "regression": (1, 3),
+    "classification": (1, 3),
 }
 ARMS: list[tuple[str, Objective]] = [
     ("llama", CausalLM()),

@@ -18,7 +18,9 @@ from paribus.record.probe_rows import ProbeRow
 from paribus.report.numbers import DASH, significant
 from paribus.watcher import Watcher
 
-DEPTH = "depth"  # a curve over it has a first and a last point; other curves are drawn, not listed
+# curves over these are drawn, not listed
+DRAWN = ("expert", "number of the singular value")
+LAYER = "layer"
 
 
 @dataclass
@@ -60,11 +62,16 @@ def probe_bar(name: str) -> Iterator[ProbeBar]:
 
 
 def probe_table(rows: Mapping[str, Sequence[ProbeRow]]) -> Table:
-    """The mean of each quantity over layers and heads, with the lowest and the highest."""
+    """The mean of each quantity over layers and heads, or over a curve, with the lowest and the
+    highest, and with the first and the last layer or point.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("run", "probe", "where", "variant", "quantity"):
         table.add_column(column)
-    for column in ("mean", "lowest", "highest", "first layer", "last layer"):
+    for column in ("mean", "lowest", "highest"):
+        table.add_column(column, justify="right")
+    table.add_column("over")
+    for column in ("first", "last"):
         table.add_column(column, justify="right")
     for run, own in rows.items():
         for key, group in _groups(own).items():
@@ -75,7 +82,7 @@ def probe_table(rows: Mapping[str, Sequence[ProbeRow]]) -> Table:
 def _groups(rows: Sequence[ProbeRow]) -> dict[tuple[str, ...], list[ProbeRow]]:
     groups: dict[tuple[str, ...], list[ProbeRow]] = {}
     for row in rows:
-        if row.x_name not in ("", DEPTH):
+        if row.x_name in DRAWN:
             continue
         where = " ".join(filter(None, (row.stack, row.branch)))
         key = (row.probe, where, row.variant or DASH, row.quantity)
@@ -85,22 +92,23 @@ def _groups(rows: Sequence[ProbeRow]) -> dict[tuple[str, ...], list[ProbeRow]]:
 
 def _numbers(group: Sequence[ProbeRow]) -> Iterator[str]:
     values = [row.value for row in group]
-    by_layer = _by_layer(group)
     yield significant(fmean(values))
     yield significant(min(values))
     yield significant(max(values))
-    if len(by_layer) > 1:
-        layers = sorted(by_layer)
-        yield significant(fmean(by_layer[layers[0]]))
-        yield significant(fmean(by_layer[layers[-1]]))
+    points = _points(group)
+    if len(points) > 1:
+        yield group[0].x_name or LAYER
+        yield significant(fmean(points[min(points)]))
+        yield significant(fmean(points[max(points)]))
     else:
-        yield from (DASH, DASH)
+        yield from (DASH, DASH, DASH)
 
 
-def _by_layer(group: Sequence[ProbeRow]) -> dict[float, list[float]]:
-    by_layer: dict[float, list[float]] = {}
+def _points(group: Sequence[ProbeRow]) -> dict[float, list[float]]:
+    """The values of each layer, or of each point of a curve."""
+    points: dict[float, list[float]] = {}
     for row in group:
-        layer = row.x if row.x_name == DEPTH else row.layer
-        if layer is not None:
-            by_layer.setdefault(layer, []).append(row.value)
-    return by_layer
+        point = row.x if row.x_name else row.layer
+        if point is not None:
+            points.setdefault(point, []).append(row.value)
+    return points

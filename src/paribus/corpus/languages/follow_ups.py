@@ -5,6 +5,8 @@ known to anyone who has read what came before it.
     translation  first word, last word: of the translation
     recall       and b? the value of another key of the first message
     linear       and bc? the function of the first message at another x
+    regression and classification
+                 and abcd? the function of the first message at another x
     arithmetic   plus 7: to the answer before
 """
 
@@ -12,11 +14,13 @@ from __future__ import annotations
 
 from random import Random
 
+from paribus.corpus.languages.episodes import draw_inputs, is_input, value_at
 from paribus.corpus.languages.grammar import translate
 from paribus.corpus.languages.linear import last_value
 from paribus.spec.languages import (
     SYMBOLS,
     ArithmeticLanguage,
+    EpisodeLanguage,
     InventedLanguage,
     LinearLanguage,
     RecallLanguage,
@@ -35,6 +39,8 @@ def draw_follow_up(language: InventedLanguage, source: str, rng: Random) -> str:
             return f"{_AND}{rng.choice(_recall_pairs(source)[0])}?"
         case LinearLanguage():
             return f"{_AND}{_draw_inputs(language, source, rng)}?"
+        case EpisodeLanguage():
+            return f"{_AND}{draw_inputs(language, rng)}?"
         case ArithmeticLanguage():
             return f"{_PLUS}{rng.randrange(language.modulus)}"
         case TranslationLanguage():
@@ -57,6 +63,10 @@ def follow_up_answer(language: InventedLanguage, source: str, before: str, messa
             inputs = message.removeprefix(_AND).removesuffix("?")
             if message == f"{_AND}{inputs}?":
                 return last_value(language, _with_inputs(language, source, inputs))
+        case EpisodeLanguage():
+            inputs = message.removeprefix(_AND).removesuffix("?")
+            if message == f"{_AND}{inputs}?" and is_input(language, inputs):
+                return value_at(language, source, inputs)
         case ArithmeticLanguage():
             number = message.removeprefix(_PLUS)
             if message == f"{_PLUS}{number}" and number.isdecimal():

@@ -17,6 +17,7 @@ from string import ascii_lowercase, digits
 
 from paribus.corpus.conversations import ASSISTANT, Turn, conversation_documents, prompt_bytes
 from paribus.corpus.documents import Document
+from paribus.corpus.languages.episodes import draw_episode, episode_answer, episode_letters
 from paribus.corpus.languages.follow_ups import draw_follow_up, follow_up_answer, sort_letters
 from paribus.corpus.languages.grammar import draw_sentence, translate
 from paribus.corpus.languages.linear import draw_examples, last_value
@@ -27,6 +28,7 @@ from paribus.spec.languages import (
     SYMBOLS,
     ArithmeticLanguage,
     CopyLanguage,
+    EpisodeLanguage,
     InventedLanguage,
     LinearLanguage,
     RecallLanguage,
@@ -154,6 +156,8 @@ def draw_source(language: InventedLanguage, rng: Random) -> str:
             return f"{pairs}?{rng.choice(keys)}"
         case LinearLanguage():
             return draw_examples(language, rng, length)
+        case EpisodeLanguage():
+            return draw_episode(language, rng, length)
         case TranslationLanguage():
             return draw_sentence(language, rng, length)
         case ArithmeticLanguage():
@@ -217,6 +221,8 @@ def source_answer(language: InventedLanguage, source: str) -> str:
             return dict(zip(pairs[::2], pairs[1::2], strict=True))[key]
         case LinearLanguage():
             return last_value(language, source)
+        case EpisodeLanguage():
+            return episode_answer(language, source)
         case TranslationLanguage():
             return translate(language, source)
         case ArithmeticLanguage():
@@ -240,6 +246,8 @@ def answer_letters(language: InventedLanguage) -> str:
             return ascii_lowercase
         case LinearLanguage():
             return SYMBOLS[: language.modulus]
+        case EpisodeLanguage():
+            return episode_letters(language)
         case _:
             return SYMBOLS[: language.n_symbols]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from paribus.corpus.languages.episodes import episode_letters
 from paribus.corpus.languages.questions import language_questions
 from paribus.corpus.splits import split_digest, split_of
 from paribus.corpus.tasks.rows import TaskRow
@@ -17,6 +18,7 @@ from paribus.spec.corpus import Corpus
 from paribus.spec.languages import (
     SYMBOLS,
     ArithmeticLanguage,
+    EpisodeLanguage,
     InventedLanguage,
     LinearLanguage,
     RecallLanguage,
@@ -71,6 +73,8 @@ def _wrong_answer(language: InventedLanguage, source: str, answer: str, rng: Ran
             return rng.choice(values + SYMBOLS[: language.n_symbols])
         case LinearLanguage():
             return SYMBOLS[rng.randrange(language.modulus)]
+        case EpisodeLanguage():
+            return rng.choice(episode_letters(language))
         case ArithmeticLanguage():
             return str(rng.randrange(language.modulus))
     words = answer.split(" ")

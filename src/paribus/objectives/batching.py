@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from paribus.batch import Batch, BatchLayout
-from paribus.objectives import Problem
+from paribus.objectives.problem import Problem
 
 
 def batch_problems(problems: Sequence[Problem], pad: int) -> Problem:

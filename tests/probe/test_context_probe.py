@@ -1,0 +1,123 @@
+"""The probe of effective context on models that ignore it, and beside the likelihood of an item."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from byte_models import BYTE_TOKENIZER, byte_model
+from probed_models import found_values, probed, random_texts, without_attention
+
+from paribus.errors import SpecError
+from paribus.evaluate import Item
+from paribus.evaluate.likelihood import AskedModel, likelihoods
+from paribus.model import Transformer
+from paribus.probe.context_probe import (
+    IN_ORDER,
+    IN_SIGHT,
+    ContextCut,
+    context_cuts,
+    n_targets,
+    probe_context,
+)
+from paribus.probe.texts import ProbeText, ProbeTexts
+from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probes import ContextProbe
+from paribus.watcher import Watcher
+
+T = 48
+ROTARY = {"positions": "rotary"}
+SPEC = ContextProbe(n_texts=3)
+
+
+def texts_of(model: Transformer, folder: Path) -> ProbeTexts:
+    """Texts as the model reads them, with what stands before one."""
+    subject, texts = probed(model, folder), []
+    for text in random_texts(3, T).texts:
+        letters = bytes(text.tokens).decode()
+        texts.append(ProbeText(text.name, text.domain, subject.encode(letters)[:T]))
+    return ProbeTexts(tuple(texts))
+
+
+def context_rows(model: Transformer, folder: Path) -> list[ProbeRow]:
+    texts = texts_of(model, folder / "texts")
+    return list(probe_context(probed(model, folder / "model"), texts, SPEC, Watcher()))
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes"), [("llama", {}), ("unilm", ROTARY), ("t5", {}), ("bart", {})]
+)
+def test_a_model_that_ignores_its_context_has_a_flat_curve(
+    preset: str, changes: dict[str, str], tmp_path: Path
+) -> None:
+    model = without_attention(byte_model(preset, max_length=T, changes=changes))
+    rows = context_rows(model, tmp_path)
+    curve = found_values(rows, "loss", x_name=IN_SIGHT)
+    assert len(curve) == 5  # 4, 8, 16, 32 and all
+    assert curve == pytest.approx([curve[0]] * len(curve), rel=1e-5)
+    in_order = found_values(rows, "loss", x_name=IN_ORDER)[1:]  # the last token stays in place
+    assert in_order == pytest.approx([curve[0]] * len(in_order), rel=1e-5)
+    assert found_values(rows, "gain of context") == pytest.approx([0], abs=1e-5)
+    assert found_values(rows, "effective context") == [4]
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "unilm", "bart"])
+def test_the_loss_with_all_of_the_context_is_that_of_evaluation(
+    preset: str, tmp_path: Path
+) -> None:
+    model = byte_model(preset, max_length=T)
+    texts = texts_of(model, tmp_path / "texts")
+    subject = probed(model, tmp_path / "model")
+    rows = list(probe_context(subject, texts, SPEC, Watcher()))
+    items = []
+    n_before = len(subject.layout.document_prefix) + len(subject.layout.question_begin)
+    for text in texts.texts:
+        letters = bytes(text.tokens[n_before:]).decode()
+        split = T - T // 4 - n_before
+        items.append(Item(text.name, "", letters[:split], letters[split:]))
+    asked = AskedModel(model.eval(), subject.checkpoint.objective(), BYTE_TOKENIZER)
+    answers = likelihoods(asked, items)
+    expected = sum(one.nats for one in answers) / sum(one.n_bytes for one in answers)
+    whole = found_values(rows, "loss", x_name=IN_SIGHT)[-1]
+    assert whole == pytest.approx(expected / math.log(2), rel=1e-5)
+    shortest, shuffled = found_values(rows, "loss", x=4)[0], found_values(rows, "loss", x=0)[0]
+    assert found_values(rows, "gain of context") == pytest.approx([shortest - whole])
+    assert found_values(rows, "gain of order") == pytest.approx([shuffled - whole])
+
+
+def test_cuts_double_up_to_the_whole_context():
+    in_sight = [cut.n_tokens for cut in context_cuts(36) if not cut.shuffles]
+    assert in_sight == [4, 8, 16, 32, 36]
+    assert [cut.n_tokens for cut in context_cuts(32) if not cut.shuffles] == [4, 8, 16, 32]
+    assert ContextCut(0, shuffles=True) in context_cuts(36)
+
+
+def test_a_shuffle_is_the_same_each_time(tmp_path: Path) -> None:
+    model = byte_model("gpt2", max_length=T)
+    first, second = context_rows(model, tmp_path / "a"), context_rows(model, tmp_path / "b")
+    assert first == second
+
+
+def test_the_cost_is_what_is_done(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    class Steps(Watcher):
+        def advance(self, amount: int) -> None:
+            done.append(amount)
+
+    texts, subject = random_texts(3, T), probed(byte_model("gpt2", max_length=T), tmp_path)
+    list(probe_context(subject, texts, SPEC, Steps()))
+    assert sum(done) == n_targets(subject, texts)
+
+
+def test_a_model_that_fills_masks_is_refused(tmp_path: Path) -> None:
+    subject = probed(byte_model("bert", max_length=T), tmp_path)
+    with pytest.raises(SpecError, match="gives no likelihood of a target after its context"):
+        list(probe_context(subject, random_texts(2, T), SPEC, Watcher()))
+
+
+def test_texts_that_leave_no_context_are_refused(tmp_path: Path) -> None:
+    subject = probed(byte_model("gpt2", max_length=T), tmp_path)
+    with pytest.raises(SpecError, match=r"tokens of context before the last quarter; use 1\d or"):
+        list(probe_context(subject, random_texts(2, 6), SPEC, Watcher()))
