@@ -57,20 +57,20 @@ def probe_formats(format_list: str) -> tuple[str, ...]:
     return formats
 
 
-def row_tables(found: Mapping[str, Sequence[ProbeRow]]) -> list[dict[str, Any]]:
+def row_tables(findings: Mapping[str, Sequence[ProbeRow]]) -> list[dict[str, Any]]:
     """Every row with the name of its run."""
-    return [{"run": run, **asdict(row)} for run, rows in found.items() for row in rows]
+    return [{"run": run, **asdict(row)} for run, rows in findings.items() for row in rows]
 
 
 def write_findings(
-    found: Mapping[str, ProbeFindings], folder: Path, formats: Sequence[str]
+    findings: Mapping[str, ProbeFindings], folder: Path, formats: Sequence[str]
 ) -> list[Path]:
     """The files of some formats in a folder, the rows first."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = {PROBES_CSV_FILE: to_csv(row_tables(found)).encode()}
-    maps = [one for findings in found.values() for one in findings.attention_maps]
+    files = {PROBES_CSV_FILE: to_csv(row_tables(findings)).encode()}
+    maps = [one for own in findings.values() for one in own.attention_maps]
     for kind in formats:
-        files |= _contents(kind, found, maps)
+        files |= _contents(kind, findings, maps)
     for name, content in files.items():
         replace(folder / name, content)
     paths = [folder / name for name in files]
@@ -81,7 +81,7 @@ def write_findings(
 
 
 def _contents(
-    kind: str, found: Mapping[str, ProbeFindings], maps: Sequence[AttentionMap]
+    kind: str, findings: Mapping[str, ProbeFindings], maps: Sequence[AttentionMap]
 ) -> dict[str, bytes]:
     """File name → content. What draws is imported only if needed."""
     if kind == "csv":
@@ -89,8 +89,8 @@ def _contents(
     if kind == "html":
         from paribus.report.probe_page import render_probe_page
 
-        return {PROBES_PAGE_FILE: render_probe_page(found, maps).encode()}
+        return {PROBES_PAGE_FILE: render_probe_page(findings, maps).encode()}
     from paribus.report.images import plot_files
     from paribus.report.probe_charts import figure_plots, probe_figures
 
-    return plot_files(figure_plots(probe_figures(found, maps)), kind)
+    return plot_files(figure_plots(probe_figures(findings, maps)), kind)
