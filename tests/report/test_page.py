@@ -13,7 +13,8 @@ from paribus.record import Study
 from paribus.report.charts import DASHES, N_COLOURS, arm_colours, arm_dashes, printable_spec
 from paribus.report.curve_plots import difference_plots, learning_plot
 from paribus.report.effect_plot import effect_plots
-from paribus.report.page import render_page, script_safe_json, study_plots
+from paribus.report.page import render_page, study_plots
+from paribus.report.page_frame import script_safe_json
 from paribus.report.report_data import gather_report_data
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'"

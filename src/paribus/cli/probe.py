@@ -3,13 +3,13 @@
 Each RUN is a run or a checkpoint, also an imported one. Probes read held-out documents of its
 corpus, or of the one that --corpus names, one document a row and all of one length. The table has
 the mean of each quantity over layers and heads, with the lowest and the highest. --csv and --json
-have every row. docs/probes.md says what each quantity can and cannot show.
+have every row. --out also writes figures, and a page of them. docs/probes.md says what each
+quantity can and cannot show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,17 +25,24 @@ from paribus.cli.terminal.folders import (
     RunsOption,
     TokenizerOption,
 )
+from paribus.cli.terminal.probe_files import (
+    PROBE_FORMATS,
+    ProbeFindings,
+    probe_formats,
+    row_tables,
+    write_findings,
+)
 from paribus.cli.terminal.probe_table import probe_bar, probe_table
 from paribus.cli.terminal.text_choice import corpus_of
 from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
 from paribus.interop.loaded_checkpoint import load_checkpoint
+from paribus.probe.attention_maps import attention_maps
 from paribus.probe.demonstrations import taught_episodes
 from paribus.probe.run import probe_examples, probe_model, probe_texts
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
-from paribus.record.disk import replace
-from paribus.record.file_names import PROBES_CSV_FILE
+from paribus.record.attention_maps import AttentionMap
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.csv_tables import to_csv
 from paribus.runtime import select_device
@@ -44,21 +51,24 @@ from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
 DEFAULT_PROBES = ("rank", "collapse")
+DEFAULT_MAPS = 3  # heads of each attention
 
 
 def probe_run(
     run: str | Path,
     probes: Sequence[str | Mapping[str, Any]] = DEFAULT_PROBES,
     *,
+    n_maps: int = DEFAULT_MAPS,
     corpus: str | Path | Mapping[str, Any] | None = None,
     tokenizer: str | Path | None = None,
     workspace: Workspace | None = None,
     watcher: Watcher | None = None,
-) -> list[ProbeRow]:
+) -> ProbeFindings:
     """What probes find inside of a run, given by its name or folder, or of a checkpoint.
 
     A probe is a kind, or a table of fields, such as {"kind": "rank", "n_texts": 2}. `corpus` is the
-    spec of other text than the run's own.
+    spec of other text than the run's own. The result is a list of rows; it also has maps of
+    `n_maps` heads of each attention on the first text, and a notebook shows it as figures.
     """
     workspace, watcher = workspace or Workspace(), watcher or Watcher()
     chosen = [_load(probe) for probe in probes]
@@ -80,7 +90,10 @@ def probe_run(
         rows += probe_model(subject, own, probe, watcher)
     for probe in drawn:
         rows += probe_examples(subject, probe, watcher)
-    return rows
+    maps: list[AttentionMap] = []
+    if texts:
+        maps = attention_maps(subject, texts[0].texts[0].tokens, str(run), n_maps)
+    return ProbeFindings(str(run), rows, maps)
 
 
 def _load(probe: str | Mapping[str, Any]) -> Probe:
@@ -122,8 +135,23 @@ def command(
         typer.Option("--corpus", metavar="SPEC", help="A file that `paribus corpus` takes."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Write all rows there.")
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Write all rows and the figures there."),
     ] = None,
+    format: Annotated[  # noqa: A002 (the option's name)
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help=f"With --out: one or more of {', '.join(PROBE_FORMATS)}, separated by commas;"
+            " html by default.",
+        ),
+    ] = None,
+    n_maps: Annotated[
+        int,
+        typer.Option(
+            "--maps", min=0, metavar="N", help="With --out: heads of each attention to draw."
+        ),
+    ] = DEFAULT_MAPS,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
@@ -133,26 +161,30 @@ def command(
 ) -> None:
     if as_json and as_csv:
         raise SpecError("--json and --csv are both given; give one")
+    if format is not None and out is None:
+        raise SpecError(f"--format is {format}, but there is no --out; give a folder")
+    formats = () if out is None else probe_formats(format or "html")
     chosen = _chosen_probes(probes, n_texts, length, parse_settings(settings))
     workspace = Workspace(runs, cache, device)
-    rows: dict[str, list[ProbeRow]] = {}
+    rows: dict[str, ProbeFindings] = {}
     for source in sources:
         with probe_bar(source) as bar:
             rows[source] = probe_run(
                 source,
                 chosen,
+                n_maps=n_maps if out is not None else 0,
                 corpus=corpus,
                 tokenizer=tokenizer,
                 workspace=workspace,
                 watcher=bar,
             )
-    tables = [{"run": run, **asdict(row)} for run, own in rows.items() for row in own]
     if out is not None:
-        _write(out, tables)
+        paths = write_findings(rows, out, formats)
+        print_notes(f"{paths[0]} and {len(paths) - 1} files beside it are written")
     if as_json:
-        print_json(tables)
+        print_json(row_tables(rows))
     elif as_csv:
-        print_page(to_csv(tables))
+        print_page(to_csv(row_tables(rows)))
     else:
         console().print(probe_table(rows))
 
@@ -177,9 +209,3 @@ def _chosen_probes(
             )
         tables[kind][name] = tuple(value) if isinstance(value, list) else value
     return list(tables.values())
-
-
-def _write(folder: Path, tables: Sequence[dict[str, Any]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    replace(folder / PROBES_CSV_FILE, to_csv(tables).encode())
-    print_notes(f"{folder / PROBES_CSV_FILE} is written")

@@ -7,7 +7,6 @@ from statistics import fmean
 
 import torch
 
-from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus
 from paribus.errors import RecordError
 from paribus.interop.loaded_checkpoint import load_checkpoint
@@ -123,8 +122,8 @@ def _rows_of_run(
     weights: str,
 ) -> list[ProbeRow]:
     """All rows of a probe, kept with the run: several quantities may be shown."""
-    key = [yardstick.probe.model_dump(mode="json"), texts.fingerprint, weights]
-    path = probe_rows_path(run_folder, yardstick.probe.kind, canonical_hash(key))
+    table = yardstick.probe.model_dump(mode="json")
+    path = probe_rows_path(run_folder, table, texts.fingerprint, weights)
     if path.exists():
         return read_probe_rows(path)
     rows = list(probe_model(subject, texts, yardstick.probe, Watcher()))

@@ -46,6 +46,8 @@ TURNS_JSON_FILE = "turns.json"
 
 # What probes found inside of runs: `paribus probe --out`.
 PROBES_CSV_FILE = "probes.csv"
+PROBES_PAGE_FILE = "probes.html"
+ATTENTION_MAPS_FILE = "attention-maps.jsonl"
 PROBES = "probes"  # the folder of a run in which it keeps rows of probes
 
 # Beside the runs: what was answered in a chat, `paribus chat-demo`.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from paribus.canonical import canonical_hash
 from paribus.errors import RecordError
 from paribus.files import MAX_ROWS_BYTES, read_text
 from paribus.record.disk import replace
@@ -36,9 +37,12 @@ class ProbeRow:
 PROBE_COLUMNS = tuple(one.name for one in fields(ProbeRow))
 
 
-def probe_rows_path(run_folder: Path, probe: str, key: str) -> Path:
-    """Where a run keeps the rows of a probe."""
-    return run_folder / PROBES / f"{probe}-{key[:16]}.jsonl"
+def probe_rows_path(run_folder: Path, probe: Mapping[str, Any], texts: str, weights: str) -> Path:
+    """Where a run keeps the rows of a probe, given as a table, on texts and weights, given by
+    their fingerprints.
+    """
+    key = canonical_hash([probe, texts, weights])
+    return run_folder / PROBES / f"{probe['kind']}-{key[:16]}.jsonl"
 
 
 def write_probe_rows(path: Path, rows: Iterable[ProbeRow]) -> None:

@@ -25,6 +25,7 @@ CONTAINER = (
 )
 LEGEND_WIDTH = f"({CONTAINER} - 60)"  # beside the axis
 LIGHT_COLOURS = {
+    "paper": "#ffffff",
     "ink": "#1f2328",
     "muted": "#656d76",
     "line": "#d8dee4",
@@ -38,6 +39,7 @@ LIGHT_COLOURS = {
     "arm-6": "#9a6700",
     "arm-7": "#1b7c83",
 }
+FILE_WIDTH = 720  # pixels of a plot in a file of its own
 DASHES = ([1, 0], [6, 3], [2, 3])
 _CSS_VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 Values = Sequence[dict[str, Any]]
@@ -53,6 +55,7 @@ class Plot:
     spec: dict[str, Any]
     heading: tuple[str, ...]  # of its numbers as a table
     numbers: tuple[tuple[str, ...], ...]
+    width: int = FILE_WIDTH  # pixels, in a file of its own
 
 
 def css_colour(name: str) -> str:
@@ -193,7 +196,7 @@ def chart_spec(chart: alt.LayerChart, description: str, height: int) -> dict[str
     return whole.to_dict()
 
 
-def printable_spec(spec: Any, width: int = 720) -> Any:
+def printable_spec(spec: Any, width: int = FILE_WIDTH) -> Any:
     """A chart for paper: colours spelled out, a width of its own."""
     match spec:
         case {"width": "container", **rest}:

@@ -23,7 +23,7 @@ def plot_files(plots: Mapping[str, Plot], kind: str) -> dict[str, bytes]:
 
 
 def _render_plot(plot: Plot, kind: str) -> bytes:
-    spec = {**printable_spec(plot.spec), "padding": PADDING}
+    spec = {**printable_spec(plot.spec, plot.width), "padding": PADDING}
     if kind == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     return vl_convert.vegalite_to_png(spec, scale=SCALE)

@@ -35,7 +35,13 @@ from paribus.report.positive_control import describe_control
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
 from paribus.report.series import describe_series
-from paribus.report.tables import SECONDARY_HEADING, secondary_tables
+from paribus.report.tables import (
+    INSIDE_HEADING,
+    INSIDE_NOTE,
+    SECONDARY_HEADING,
+    inside_tables,
+    secondary_tables,
+)
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust import trust_checks
 from paribus.report.verdict_notes import verdict_notes
@@ -170,6 +176,12 @@ def _method_sections(report: ReportData) -> Iterator[str]:
     for name, lines in secondary_tables(report):
         yield f"\n## {_escape_markdown(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
         yield from _table(SECONDARY_HEADING, lines)
+    inside = inside_tables(report)
+    if inside:
+        yield f"\n## Inside\n\n{_escape_markdown(INSIDE_NOTE)}"
+    for name, lines in inside:
+        yield f"\n### {_escape_markdown(name)}\n"
+        yield from _table(INSIDE_HEADING, lines)
     distances = kl_lines(report)
     if distances:
         yield f"\n## {KL_TITLE}\n\n{KL_NOTE}\n"

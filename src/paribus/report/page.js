@@ -9,14 +9,25 @@ const options = {
   defaultStyle: false,
   tooltip: { theme: "paribus", disableDefaultStyle: true },
 };
-for (const [key, spec] of Object.entries(specs)) {
-  const place = document.getElementById(`plot-${key}`);
-  if (place) {
-    vegaEmbed(place, spec, options).then(
-      () => place.setAttribute("data-drawn", "yes"),
-      (fault) => { place.textContent = `This plot could not be drawn: ${fault}`; },
-    );
+function draw(key, place) {
+  vegaEmbed(place, specs[key], options).then(
+    () => place.setAttribute("data-drawn", "yes"),
+    (fault) => { place.textContent = `This plot could not be drawn: ${fault}`; },
+  );
+}
+// Maps have thousands of squares each, so they are drawn when they come near.
+const later = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen) {
+    if (isIntersecting) {
+      later.unobserve(target);
+      draw(target.id.slice("plot-".length), target);
+    }
   }
+}, { rootMargin: "800px" });
+for (const key of Object.keys(specs)) {
+  const place = document.getElementById(`plot-${key}`);
+  if (place && place.closest(".maps")) later.observe(place);
+  else if (place) draw(key, place);
 }
 // What is folded away is printed too, but for bulk.
 const folded = [];

@@ -4,20 +4,8 @@ is escaped.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import jinja2
-import vl_convert
-from markupsafe import Markup, escape
-
-from paribus import __version__
 from paribus.analyse import column_of
 from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.charts import N_COLOURS, Plot
@@ -33,7 +21,6 @@ from paribus.report.csv_tables import (
     curve_rows,
     document_rows,
     run_rows,
-    to_csv,
     verdict_rows,
 )
 from paribus.report.curve_plots import difference_plots, learning_plot
@@ -48,16 +35,21 @@ from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import score_decimals, true_minus
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
+from paribus.report.page_frame import csv_data_url, render_template
 from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
+from paribus.report.probe_charts import figure_plots, probe_figures
 from paribus.report.rate_gains import describe_sweep_cost, rate_table
 from paribus.report.rate_plot import rate_plot
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
 from paribus.report.series import describe_series
 from paribus.report.tables import (
+    INSIDE_HEADING,
+    INSIDE_NOTE,
     SECONDARY_HEADING,
     control_rows,
+    inside_tables,
     score_summary,
     secondary_tables,
     seed_lines,
@@ -70,35 +62,27 @@ from paribus.report.trust import trust_checks
 from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import describe_fresh_seeds, quote_comparison, verdict_texts
 
-HERE = Path(__file__).parent
 MAX_ROWS = 10_000  # of a table that lies in the page: about a megabyte
 
 
 def render_page(report: ReportData) -> str:
     """The page as text."""
-    styles = (HERE / "page.css").read_text("utf-8")
-    scripts = [_vega_bundle(), (HERE / "page.js").read_text("utf-8")]
-    plots = study_plots(report)
-    surroundings = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    surroundings.filters["with_code"] = with_code
-    return surroundings.get_template("page.html.jinja").render(
-        policy=content_security_policy(styles, scripts),
-        styles=Markup(styles),
-        scripts=list(map(Markup, scripts)),
-        specs=Markup(script_safe_json({key: plot.spec for key, plot in plots.items()})),
+    plots, figures = _own_plots(report), probe_figures(report.probe_rows)
+    return render_template(
+        "page.html.jinja",
+        {**plots, **figure_plots(figures)},
         plots=plots,
+        inside_figures=figures,
         **_template_values(report),
     )
 
 
 def study_plots(report: ReportData) -> dict[str, Plot]:
-    """Every plot of a study by its key."""
+    """Every plot of a study by its key, with those of what probes found."""
+    return {**_own_plots(report), **figure_plots(probe_figures(report.probe_rows))}
+
+
+def _own_plots(report: ReportData) -> dict[str, Plot]:
     plots = [
         *effect_plots(report),
         *control_plot(report),
@@ -117,7 +101,6 @@ def _template_values(report: ReportData) -> dict[str, Any]:
         "many": report.has_many_columns,
         "unit": report.measure.unit,
         "direction": report.measure.direction,
-        "version": __version__,
         "side": SIDE,
         "gallery": mask_gallery(report),
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(report.order)},
@@ -182,6 +165,9 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "behind_heading": details_heading(report),
         "other_heading": SECONDARY_HEADING,
         "others": secondary_tables(report),
+        "inside_heading": INSIDE_HEADING,
+        "inside_note": INSIDE_NOTE,
+        "inside_tables": inside_tables(report),
         "kl_title": KL_TITLE,
         "kl_note": KL_NOTE,
         "kl_heading": KL_HEADING,
@@ -208,44 +194,6 @@ def _record_values(report: ReportData) -> dict[str, Any]:
         "verdict_rows": csv_data_url(verdict_rows(report)),
         "document_rows": _csv_data_url_if_small(document_rows(report)),
     }
-
-
-def with_code(text: str) -> Markup:
-    """A sentence of ours, its commands set as code."""
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
-
-
-def script_safe_json(value: Any) -> str:
-    """JSON that can stand inside a script element: no character of it can end one, or begin a
-    comment.
-    """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def content_security_policy(styles: str, scripts: Sequence[str]) -> str:
-    """Nothing but these styles and scripts, named by their hashes; no evaluation, no request."""
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'sha256-{_digest(styles)}'; base-uri"
-        " 'none'; form-action 'none'"
-    )
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@lru_cache(maxsize=1)  # putting it together takes seconds
-def _vega_bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script."""
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def csv_data_url(rows: Iterable[dict[str, Any]]) -> str:
-    """The address of a table that lies in the page itself."""
-    return "data:text/csv;base64," + base64.b64encode(to_csv(rows).encode()).decode()
 
 
 def _csv_data_url_if_small(rows: list[dict[str, Any]]) -> str:

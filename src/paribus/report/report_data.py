@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, study_findings
 from paribus.analyse.plan_rules import plan_measure
+from paribus.analyse.probe_means import study_probe_rows
 from paribus.analyse.run_table import Row, RowTable
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, environment_differences, read_environments
 from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import PlanRecord, StageRecord, parse_plan
+from paribus.record.probe_rows import ProbeRow
 from paribus.record.samples import ItemText, PromptSample, read_item_texts, read_samples
 from paribus.record.series import later_studies
 from paribus.report.anonymity import redact_row, redact_value
@@ -43,6 +45,7 @@ ANONYMISED_FIELDS = (
     "noise",
     "agreement",
 )
+EXPERT = "expert"  # the x of rows about experts
 MAX_ARM_COLUMNS = 4  # more arms than this are listed as rows
 
 
@@ -57,6 +60,8 @@ class ReportData:
     environment_differences: tuple[str, ...]  # names of the fields that differ
     anonymous: bool = False
     later_studies: tuple[str, ...] = ()  # names of the later studies of its series
+    # by arm: what probes found inside, means over seeds; empty where no run keeps rows
+    probe_rows: Mapping[str, tuple[ProbeRow, ...]] = field(default_factory=dict)
 
     @property
     def plan(self) -> PlanRecord:
@@ -149,6 +154,7 @@ def gather_report_data(study: Study, anonymous: bool = False) -> ReportData:
         environments=environments,
         environment_differences=_differing_names(environments),
         later_studies=later_studies(study),
+        probe_rows=study_probe_rows(study, findings),
     )
     if anonymous:
         return _anonymise(report, study)
@@ -193,6 +199,7 @@ def _anonymise(report: ReportData, study: Study) -> ReportData:
         items=_anonymise_items(report.items, redactions),
         environments=_distinct(environments),
         later_studies=redact_value(report.later_studies, redactions),
+        probe_rows=_anonymise_probes(report.probe_rows, redactions),
         anonymous=True,
     )
 
@@ -227,6 +234,26 @@ def _anonymise_items(items: Mapping[str, ItemText], redactions: Redactions) -> d
         redacted[name] = ItemText(
             redactions.redact_names(item.context), redactions.redact_names(item.target)
         )
+    return redacted
+
+
+def _anonymise_probes(
+    found: Mapping[str, tuple[ProbeRow, ...]], redactions: Redactions
+) -> dict[str, tuple[ProbeRow, ...]]:
+    """Rows under redacted names of arms. Where a row is about an expert, its variant is the name
+    of a text or a token of it, so it gets a number.
+    """
+    numbers: dict[str, str] = {}
+    redacted = {}
+    for arm, rows in found.items():
+        own = []
+        for row in rows:
+            if row.x_name == EXPERT and row.variant:
+                name = numbers.setdefault(row.variant, f"text {len(numbers) + 1}")
+                own.append(replace(row, variant=name))
+            else:
+                own.append(row)
+        redacted[redactions.redact_text(arm)] = tuple(own)
     return redacted
 
 

@@ -22,6 +22,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.spec.measure import Measure
 
 
 @dataclass(frozen=True)
@@ -144,19 +145,47 @@ def score_summary(report: ReportData, column: str) -> list[tuple[str, str]]:
 
 
 SECONDARY_HEADING = ("arm", "mean", "spread", "gain", "95 % interval, exploratory", "seeds")
+INSIDE_HEADING = ("arm", "mean", "spread", "difference", "95 % interval, exploratory", "seeds")
+INSIDE_NOTE = (
+    "What probes found inside of the models. Neither way is better, so there is no verdict: a"
+    " difference is the arm minus the baseline, with paired intervals over seeds that are not"
+    " corrected for how many there are. They describe, and do not show that what is inside is the"
+    " cause of an effect."
+)
+NamedTable = tuple[str, list[tuple[str, ...]]]
 
 
-def secondary_tables(report: ReportData) -> list[tuple[str, list[tuple[str, ...]]]]:
+def secondary_tables(report: ReportData) -> list[NamedTable]:
     """Every other yardstick of the design: paired intervals to explore, for no comparison is
     added; no verdict.
     """
-    tables: list[tuple[str, list[tuple[str, ...]]]] = []
+    return _other_tables(report, is_inside=False)
+
+
+def inside_tables(report: ReportData) -> list[NamedTable]:
+    """Every quantity that a probe finds inside, of which neither way is better: the differences
+    are arm minus baseline.
+    """
+    return _other_tables(report, is_inside=True)
+
+
+def _other_tables(report: ReportData, is_inside: bool) -> list[NamedTable]:
+    tables: list[NamedTable] = []
     for yardstick in report.plan.design.others:
         name = column_of(yardstick.table)
         measure = column_measure(report.plan, name)
-        title = name if measure.is_likelihood else f"{name}, {measure.kind} in {measure.unit}"
-        tables.append((title, _secondary_lines(report, name)))
+        if measure.is_inside == is_inside:
+            tables.append((_table_title(name, measure), _secondary_lines(report, name)))
     return tables
+
+
+def _table_title(name: str, measure: Measure) -> str:
+    """The column, and what it is measured in where the column does not say it."""
+    if measure.is_likelihood:
+        return name
+    if measure.is_inside:
+        return f"{name}, in {measure.unit}" if measure.unit else name
+    return f"{name}, {measure.kind} in {measure.unit}"
 
 
 def _secondary_lines(report: ReportData, column: str) -> list[tuple[str, ...]]:

@@ -1,0 +1,230 @@
+"""Panels of lines: bands where points have ends, and controls dashed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import Any
+
+import altair as alt
+
+from paribus.report.charts import (
+    DASHES,
+    arm_colours,
+    chart_data,
+    css_colour,
+    layer_charts,
+)
+from paribus.report.numbers import DASH
+from paribus.report.probe_panels import Panel, number_text
+
+HEIGHT = 240
+MODEL = "the model"  # what is no control
+CONTROL_DASH = [5, 4]
+MAX_TICKS = 14
+TICK_STEPS = (1, 2, 5)  # of a logarithmic axis
+FEW_POWERS = 3
+# of the powers of ten from 1 down, where they are many
+POWER_LABELS = ("1", "0.1", "0.01", "10⁻³", "10⁻⁴", "10⁻⁵", "10⁻⁶", "10⁻⁷", "10⁻⁸", "10⁻⁹")
+POWER_LABEL = f"split('{' '.join(POWER_LABELS)}', ' ')[round(-log(datum.value) / LN10)]"
+# lines are thinner from one to the next, so that one upon another hides none
+WIDEST, MEAN_WIDTH, THINNEST = 3.2, 2.0, 1.4
+DOT_SIZE = 6  # of a line that is one pixel wide
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A point of a line. A control is dashed beside the line that it belongs to."""
+
+    line: str
+    x: float
+    y: float
+    low: float | None = None  # the ends of a band
+    high: float | None = None
+    control: str = ""  # such as untrained
+
+
+@dataclass(frozen=True)
+class CurveAxes:
+    """What is drawn over what, what the lines are, and whether the axes are logarithmic."""
+
+    x_name: str
+    y_name: str
+    line_name: str
+    is_log: bool = False
+
+
+def lines_in(points: Sequence[CurvePoint]) -> list[str]:
+    """The names of lines, in the order of first appearance."""
+    return list(dict.fromkeys(point.line for point in points))
+
+
+def curve_panel(
+    points: Sequence[CurvePoint], order: Sequence[str], title: str, axes: CurveAxes
+) -> Panel:
+    """Lines over each other. `order` has all lines that may be there, so that each has one colour
+    in all panels.
+    """
+    return Panel(
+        title=title,
+        chart=_chart(points, order, axes),
+        height=HEIGHT,
+        description=_describe_ends(points),
+        heading=(axes.line_name, axes.x_name, axes.y_name, "from", "to"),
+        numbers=tuple(map(_point_cells, points)),
+    )
+
+
+def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) -> alt.LayerChart:
+    lines = lines_in(points)
+    values = [{**_point_value(point), **_sizes(lines, point.line)} for point in points]
+    base = alt.Chart(chart_data(values, order))
+    shade = arm_colours(order, lines, has_strokes=True)
+    if len(order) == 1:
+        shade = shade.legend(None)
+    x = _x_axis(points, axes)
+    y, low = _y_axis("y:Q", points, axes), _y_axis("low:Q", points, axes)
+    line = base.mark_line().encode(
+        x=x,
+        y=y,
+        color=shade,
+        strokeDash=_control_dashes(points),
+        strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
+    )
+    dots = base.mark_circle(opacity=1).encode(
+        x=x,
+        y=y,
+        color=shade,
+        size=alt.Size("size:Q", scale=None, legend=None),
+        tooltip=_tooltips(points, axes),
+    )
+    with_ends = [value for value in values if "low" in value]
+    if not with_ends:
+        return layer_charts(line, dots)
+    band = (
+        alt.Chart(chart_data(with_ends, order))
+        .mark_area(opacity=0.14)
+        .encode(x=x, y=low, y2="high:Q", color=shade, detail="model:N")
+    )
+    return layer_charts(band, line, dots)
+
+
+def _sizes(lines: Sequence[str], line: str) -> dict[str, float]:
+    """The width of a line and the size of its dots, falling from the first line to the last."""
+    if len(lines) == 1:
+        width = MEAN_WIDTH
+    else:
+        width = WIDEST + (THINNEST - WIDEST) * lines.index(line) / (len(lines) - 1)
+    return {"width": width, "size": DOT_SIZE * width**2}
+
+
+def _point_value(point: CurvePoint) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "arm": point.line,
+        "model": point.control or MODEL,
+        "x": point.x,
+        "y": point.y,
+        "value": number_text(point.y),
+    }
+    if point.low is not None and point.high is not None:
+        value |= {"low": point.low, "high": point.high, "range": _describe_range(point)}
+    return value
+
+
+def _describe_range(point: CurvePoint) -> str:
+    assert point.low is not None
+    assert point.high is not None
+    return f"{number_text(point.low)} to {number_text(point.high)}"
+
+
+def _point_cells(point: CurvePoint) -> tuple[str, ...]:
+    name = f"{point.line}, {point.control}" if point.control else point.line
+    ends = (DASH, DASH)
+    if point.low is not None and point.high is not None:
+        ends = (number_text(point.low), number_text(point.high))
+    return name, number_text(point.x), number_text(point.y), *ends
+
+
+def _tooltips(points: Sequence[CurvePoint], axes: CurveAxes) -> list[alt.Tooltip]:
+    tooltips = [alt.Tooltip("arm:N", title=axes.line_name)]
+    if any(point.control for point in points):
+        tooltips.append(alt.Tooltip("model:N", title="of"))
+    tooltips.append(alt.Tooltip("x:Q", title=axes.x_name))
+    tooltips.append(alt.Tooltip("value:N", title=axes.y_name))
+    if any(point.low is not None for point in points):
+        tooltips.append(alt.Tooltip("range:N", title="band"))
+    return tooltips
+
+
+def _control_dashes(points: Sequence[CurvePoint]) -> alt.StrokeDash | alt.StrokeDashValue:
+    """Whole lines, and dashes for controls where there are any."""
+    controls = list(dict.fromkeys(point.control for point in points if point.control))
+    if not controls:
+        return alt.StrokeDashValue(DASHES[0])
+    names = list(dict.fromkeys(point.control or MODEL for point in points))
+    dashes = [DASHES[0] if name == MODEL else CONTROL_DASH for name in names]
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        direction="horizontal",
+        symbolType="stroke",
+        symbolStrokeColor=css_colour("ink"),
+        symbolSize=300,
+        labelLimit=0,
+    )
+    return alt.StrokeDash("model:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
+
+
+def _x_axis(points: Sequence[CurvePoint], axes: CurveAxes) -> alt.X:
+    ends = [min(point.x for point in points), max(point.x for point in points)]
+    places = sorted({point.x for point in points})
+    if axes.is_log:
+        scale, ticks = alt.Scale(type="log", nice=False, domain=ends), log_ticks(*ends)
+    else:
+        scale = alt.Scale(nice=False, domain=ends)
+        ticks = places if len(places) <= MAX_TICKS else alt.Undefined
+    axis = alt.Axis(
+        grid=False, values=ticks, tickCount=6, labelOverlap=True, labelFlush=False, format="~g"
+    )
+    return alt.X("x:Q", title=axes.x_name, scale=scale, axis=axis)
+
+
+def _y_axis(field: str, points: Sequence[CurvePoint], axes: CurveAxes) -> alt.Y:
+    if not axes.is_log:
+        scale = alt.Scale(zero=_is_near_zero(points))
+        return alt.Y(field, title=axes.y_name, scale=scale, axis=alt.Axis(tickCount=5))
+    lows = [point.y if point.low is None else point.low for point in points]
+    highs = [point.y if point.high is None else point.high for point in points]
+    ends = [min(lows), max(highs)]
+    ticks = log_ticks(*ends)
+    axis = alt.Axis(values=ticks, format="~g", labelOverlap=True)
+    if min(ticks) < 10.0**-FEW_POWERS:
+        axis = alt.Axis(values=ticks, labelExpr=POWER_LABEL, labelOverlap=True)
+    scale = alt.Scale(type="log", nice=False, domain=ends)
+    return alt.Y(field, title=axes.y_name, scale=scale, axis=axis)
+
+
+def _is_near_zero(points: Sequence[CurvePoint]) -> bool:
+    """Does the axis lose little where it begins at zero?"""
+    values = [point.y for point in points]
+    return min(values) >= 0 and min(values) < max(values) / 2
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks between two positive numbers: powers of ten, and of few powers 2 and 5 times each."""
+    first, last = floor(log10(low)), floor(log10(high))
+    steps = TICK_STEPS if last - first < FEW_POWERS else TICK_STEPS[:1]
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+
+
+def _describe_ends(points: Sequence[CurvePoint]) -> str:
+    """Where each line ends."""
+    last: dict[str, CurvePoint] = {}
+    for point in points:
+        name = f"{point.line}, {point.control}" if point.control else point.line
+        if name not in last or point.x > last[name].x:
+            last[name] = point
+    ends = [f"{name} ends at {number_text(point.y)}" for name, point in last.items()]
+    return f"{'; '.join(ends)}."

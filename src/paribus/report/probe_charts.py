@@ -1,0 +1,127 @@
+"""Which figures rows of probes give, and what each caption says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from paribus.analyse.probe_means import finite_rows
+from paribus.record.attention_maps import AttentionMap
+from paribus.record.probe_rows import ProbeRow
+from paribus.report.attention_charts import attention_figure
+from paribus.report.charts import Plot
+from paribus.report.heat_maps import domain_maps, head_maps, load_bars
+from paribus.report.probe_captions import (
+    CAPTIONS,
+    DOMAIN_CAPTION,
+    LOAD_CAPTION,
+    SPECTRA_CAPTION,
+    quantity_caption,
+)
+from paribus.report.probe_curves import (
+    BY_CHANCE,
+    SPECTRUM,
+    SPECTRUM_X,
+    layer_curves,
+    spectra,
+    x_curves,
+)
+from paribus.report.probe_panels import ProbeFigure, RunRows
+
+EXPERT = "expert"
+LOAD, DOMAIN_SHARE = "load", "share of tokens"
+BY_LAYER_TOO = ("effective rank over the most there can be",)  # of what heads have
+
+
+@dataclass(frozen=True)
+class QuantityShape:
+    """What rows of a quantity depend on, which decides how it is drawn."""
+
+    probe: str
+    quantity: str
+    x_name: str
+    has_layers: bool
+    has_heads: bool
+
+
+def probe_figures(
+    runs: Mapping[str, Sequence[ProbeRow]], maps: Sequence[AttentionMap] = ()
+) -> list[ProbeFigure]:
+    """The figures of what was found in runs, or in arms, by name.
+
+    Of one run lines are layers or variants; of several they are runs. Quantities of a known probe
+    are drawn where they have a caption, those of another probe all.
+    """
+    own = {run: finite_rows(rows) for run, rows in runs.items()}
+    own = {run: rows for run, rows in own.items() if rows}
+    figures = [attention_figure(maps)]
+    for shape in _shapes(own):
+        figures += _shape_figures(own, shape)
+    drawn: dict[str, ProbeFigure] = {}
+    for figure in figures:
+        if figure is not None:
+            drawn.setdefault(figure.key, figure)
+    return list(drawn.values())
+
+
+def figure_plots(figures: Sequence[ProbeFigure]) -> dict[str, Plot]:
+    """Every panel of some figures, by its key."""
+    return {plot.key: plot for figure in figures for plot in figure.panels}
+
+
+def _shapes(runs: RunRows) -> list[QuantityShape]:
+    """The shapes that are drawn, in the order of first appearance."""
+    found: dict[QuantityShape, None] = {}
+    for rows in runs.values():
+        for row in rows:
+            shape = QuantityShape(
+                probe=row.probe,
+                quantity=_drawn_quantity(row),
+                x_name=row.x_name,
+                has_layers=row.layer is not None,
+                has_heads=row.head is not None,
+            )
+            found[shape] = None
+    return list(filter(_is_drawn, found))
+
+
+def _drawn_quantity(row: ProbeRow) -> str:
+    """The quantity whose figure a row is in."""
+    if row.x_name == SPECTRUM_X:
+        return SPECTRUM
+    return row.quantity.removesuffix(f", {BY_CHANCE}")
+
+
+def _has_shape(row: ProbeRow, shape: QuantityShape) -> bool:
+    return row.probe == shape.probe and row.x_name == shape.x_name
+
+
+def _is_drawn(shape: QuantityShape) -> bool:
+    if shape.x_name in (SPECTRUM_X, EXPERT):
+        return True
+    captions = CAPTIONS.get(shape.probe)
+    has_extent = shape.has_layers or shape.x_name != ""
+    return has_extent and (captions is None or shape.quantity in captions)
+
+
+def _shape_figures(runs: RunRows, shape: QuantityShape) -> Iterator[ProbeFigure | None]:
+    quantity, x_name = shape.quantity, shape.x_name
+    # runs without such rows stay, for it is told by their number whether panels name a run
+    own = {run: [row for row in rows if _has_shape(row, shape)] for run, rows in runs.items()}
+    caption = quantity_caption(shape.probe, quantity)
+    if x_name == SPECTRUM_X:
+        yield spectra(own, SPECTRA_CAPTION)
+    elif x_name == EXPERT and quantity == LOAD:
+        yield load_bars(own, quantity, LOAD_CAPTION)
+    elif x_name == EXPERT and quantity == DOMAIN_SHARE:
+        yield domain_maps(own, quantity, DOMAIN_CAPTION)
+    elif x_name == EXPERT:
+        return  # what experts are beside, and tokens that they prefer, are tables
+    elif x_name:
+        yield x_curves(own, quantity, x_name, caption)
+    elif shape.has_heads:
+        yield head_maps(own, quantity, caption)
+        if quantity in BY_LAYER_TOO:
+            yield layer_curves(own, quantity, caption)
+    else:
+        yield layer_curves(own, quantity, caption)

@@ -1,0 +1,195 @@
+"""Figures of what probes found: from rows alone, for one run and for several."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from handmade_probes import QUANTITY, all_probe_rows
+
+from paribus.record.probe_rows import ProbeRow
+from paribus.report.curve_panels import log_ticks
+from paribus.report.images import plot_files
+from paribus.report.probe_captions import CAPTIONS
+from paribus.report.probe_charts import figure_plots, probe_figures
+from paribus.report.probe_page import notebook_figures, render_probe_page
+from paribus.report.probe_panels import MAX_PANELS, ProbeFigure, layers_shown, title_lines
+from paribus.spec.measure import PROBE_UNITS
+
+EVIL = "</script><script>alert(1)</script>"
+MAX_PAGE_BYTES = 3_000_000
+FIGURES = [
+    "rank-effective-rank-over-the-most-there-can-be-map",
+    "rank-effective-rank-over-the-most-there-can-be-by-layer",
+    "rank-log-det-map",
+    "rank-spectra",
+    "collapse-residual-over-norm-by-depth",
+    "positions-distance-to-the-true-position-by-depth",
+    "experts-first-expert-stays-by-layer",
+    "experts-load",
+    "experts-domains",
+    "in-context-loss-by-position",
+]
+
+
+def by_key(runs: dict[str, list[ProbeRow]]) -> dict[str, ProbeFigure]:
+    return {figure.key: figure for figure in probe_figures(runs)}
+
+
+def values_in(spec: Any) -> list[dict[str, Any]]:
+    """All data of a spec."""
+    found = []
+    if isinstance(spec, dict):
+        own = spec.get("values")
+        if isinstance(own, list) and own and isinstance(own[0], dict):
+            found += own
+        for value in spec.values():
+            found += values_in(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            found += values_in(value)
+    return found
+
+
+def test_every_probe_has_its_figures() -> None:
+    assert set(by_key({"a run": all_probe_rows(3, 2)})) == set(FIGURES)
+
+
+def test_a_map_has_a_panel_for_each_attention_and_a_square_for_each_head() -> None:
+    figure = by_key({"a run": all_probe_rows(3, 5)})[FIGURES[0]]
+    titles = [plot.spec["title"]["text"] for plot in figure.panels]
+    assert titles == [
+        ["encoder", "self-attention"],
+        ["decoder", "self-attention"],
+        ["decoder", "cross-attention"],
+    ]
+    for plot in figure.panels:
+        assert len(plot.numbers) == 3 * 5
+        assert plot.heading == ("layer", "head", QUANTITY)
+    assert ("1", "4", "0.625") in figure.panels[0].numbers  # (1 + 4) / (5 + 2 + 1)
+
+
+def test_several_runs_have_a_panel_each_on_one_scale() -> None:
+    runs = {"a": all_probe_rows(3, 2), "b": all_probe_rows(3, 2, 0.5)}
+    figure = by_key(runs)[FIGURES[0]]
+    assert len(figure.panels) == 6
+    domains = {
+        json.dumps(plot.spec["layer"][0]["encoding"]["opacity"]["scale"]["domain"])
+        for plot in figure.panels
+    }
+    assert len(domains) == 1
+
+
+def test_a_spectrum_has_a_line_a_layer_or_a_line_a_run() -> None:
+    one = by_key({"a": all_probe_rows(3, 2)})["rank-spectra"]
+    assert {line[0] for line in one.panels[0].numbers} == {"layer 0", "layer 1", "layer 2"}
+    assert len(one.panels) == 3  # the model as it is, in each attention
+    two = by_key({"a": all_probe_rows(3, 2), "b": all_probe_rows(3, 2, 0.5)})["rank-spectra"]
+    assert {line[0] for line in two.panels[0].numbers} == {"a", "b"}
+    assert len(two.panels) == 9  # each attention at each scale of the scores
+    # a power law of exponent 1: the median, and its tenths at half and at one and a half of it
+    assert ("layer 0", "4", "0.25", "0.125", "0.375") in one.panels[0].numbers
+
+
+def test_untrained_models_are_dashed_beside_trained_ones() -> None:
+    figure = by_key({"a": all_probe_rows(2, 2)})["collapse-residual-over-norm-by-depth"]
+    values = values_in(figure.panels[0].spec)
+    assert {value["model"] for value in values} == {"the model", "untrained"}
+    assert {value["arm"] for value in values} == {"as it is", "without skips", "attention alone"}
+
+
+def test_what_chance_gives_stands_beside_what_was_found() -> None:
+    figure = by_key({"a": all_probe_rows(2, 2)})["experts-first-expert-stays-by-layer"]
+    assert {line[0] for line in figure.panels[0].numbers} == {"as it is", "as it is, by chance"}
+
+
+def test_a_run_that_lacks_a_probe_leaves_its_name_to_others() -> None:
+    runs = {"a": all_probe_rows(2, 2), "b": []}
+    with_name = by_key({**runs, "b": [row for row in runs["a"] if row.probe == "collapse"]})
+    assert with_name["experts-load"].panels[0].spec["title"]["text"] == ["a, layer 0"]
+
+
+def test_values_that_are_not_numbers_are_left_out() -> None:
+    rows = all_probe_rows(2, 2)
+    odd = [replace(row, value=math.nan) for row in rows if row.quantity == "log |det|"]
+    kept = [row for row in rows if row.quantity != "log |det|"]
+    assert "rank-log-det-map" not in by_key({"a": kept + odd})
+    assert probe_figures({"a": odd}) == []
+
+
+def test_an_unknown_probe_is_drawn_by_the_shape_of_its_rows() -> None:
+    rows = [
+        ProbeRow(probe="mine", quantity="width", value=head + layer, n=1, layer=layer, head=head)
+        for layer in range(3)
+        for head in range(2)
+    ]
+    rows += [
+        ProbeRow(probe="mine", quantity="score", value=k, n=1, x=k, x_name="demonstrations")
+        for k in range(5)
+    ]
+    figures = by_key({"a": rows})
+    assert list(figures) == ["mine-width-map", "mine-score-by-demonstrations"]
+    assert "What the probe “mine” found: width." in figures["mine-width-map"].caption
+
+
+def test_every_caption_says_what_is_not_shown() -> None:
+    for figure in probe_figures({"a": all_probe_rows(2, 2)}):
+        assert re.search(r"\bnot\b|\bmay\b|no cause", figure.caption), figure.key
+
+
+def test_captions_are_of_quantities_that_probes_have() -> None:
+    for probe, captions in CAPTIONS.items():
+        assert set(captions) <= set(PROBE_UNITS[probe])
+
+
+@pytest.mark.parametrize("n_runs", [1, 2])
+def test_every_figure_is_a_picture(n_runs: int) -> None:
+    runs = {f"run {number}": all_probe_rows(2, 2, number / 10) for number in range(n_runs)}
+    plots = figure_plots(probe_figures(runs))
+    files = plot_files(dict(list(plots.items())[::4]), "svg")
+    assert len(files) == -(-len(plots) // 4)
+    for content in files.values():
+        assert content.startswith(b"<svg")
+        assert b"var(--" not in content
+
+
+def test_a_figure_of_too_many_panels_says_so() -> None:
+    runs = {f"run {number}": all_probe_rows(1, 2) for number in range(9)}
+    figure = by_key(runs)[FIGURES[0]]
+    assert len(figure.panels) == MAX_PANELS
+    assert f"The first {MAX_PANELS} of 27 panels are drawn." in figure.caption
+
+
+def test_the_page_of_a_large_study_is_small_enough() -> None:
+    runs = {f"arm {number}": all_probe_rows(12, 12, number / 10) for number in range(6)}
+    assert len(render_probe_page(runs).encode()) < MAX_PAGE_BYTES
+
+
+def test_names_stay_text_on_the_page_and_in_a_notebook() -> None:
+    runs = {f"a{EVIL}": all_probe_rows(1, 2), "b": all_probe_rows(1, 2)}
+    page = render_probe_page(runs)
+    assert EVIL not in page
+    assert page.count("<script") == 3
+    assert EVIL not in notebook_figures({f"a{EVIL}": all_probe_rows(1, 2)[:40], "b": []})
+
+
+def test_layers_are_few_and_spread() -> None:
+    assert layers_shown([2, 0, 1, 1]) == [0, 1, 2]
+    assert layers_shown(range(12)) == [0, 2, 4, 7, 9, 11]
+
+
+def test_titles_break_at_commas() -> None:
+    assert title_lines("decoder, cross-attention, layer 0, head 1") == [
+        "decoder",
+        "cross-attention",
+        "layer 0, head 1",
+    ]
+
+
+def test_ticks_of_a_logarithmic_axis_are_round_numbers() -> None:
+    assert log_ticks(1, 64) == [1, 2, 5, 10, 20, 50]
+    assert log_ticks(1e-6, 1) == pytest.approx([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1])
