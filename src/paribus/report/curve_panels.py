@@ -12,12 +12,11 @@ import altair as alt
 from paribus.report.charts import (
     DASHES,
     arm_colours,
-    chart_data,
     css_colour,
     layer_charts,
 )
 from paribus.report.numbers import DASH
-from paribus.report.probe_panels import Panel, number_text
+from paribus.report.probe_panels import Panel, number_text, panel_data
 
 HEIGHT = 240
 MODEL = "the model"  # what is no control
@@ -79,7 +78,7 @@ def curve_panel(
 def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) -> alt.LayerChart:
     lines = lines_in(points)
     values = [{**_point_value(point), **_sizes(lines, point.line)} for point in points]
-    base = alt.Chart(chart_data(values, order))
+    base = alt.Chart(panel_data(values, order))
     shade = arm_colours(order, lines, has_strokes=True)
     if len(order) == 1:
         shade = shade.legend(None)
@@ -103,7 +102,7 @@ def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) 
     if not with_ends:
         return layer_charts(line, dots)
     band = (
-        alt.Chart(chart_data(with_ends, order))
+        alt.Chart(panel_data(with_ends, order))
         .mark_area(opacity=0.14)
         .encode(x=x, y=low, y2="high:Q", color=shade, detail="model:N")
     )

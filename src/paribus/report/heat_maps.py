@@ -15,7 +15,6 @@ import altair as alt
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.charts import (
     SEPARATOR,
-    chart_data,
     css_colour,
     label_expression,
     layer_charts,
@@ -32,6 +31,7 @@ from paribus.report.probe_panels import (
     layers_shown,
     number_text,
     of_place,
+    panel_data,
     panel_title,
     probe_figure,
     probe_of,
@@ -161,7 +161,7 @@ def heat_panel(
         alt.Tooltip("value:N", title=axes.value_name),
     ]
     squares = (
-        alt.Chart(chart_data(values))
+        alt.Chart(panel_data(values))
         .mark_rect(fill=css_colour(FILL), stroke=css_colour("paper"), strokeWidth=1)
         .encode(
             x=_column_axis(axes.column_name, [cell.column for cell in cells]),
@@ -220,7 +220,7 @@ def _load_panel(rows: Sequence[ProbeRow], title: str, highest: float) -> Panel:
         values.append(
             {"column": round(row.x or 0), "load": row.value, "value": number_text(row.value)}
         )
-    base = alt.Chart(chart_data(values))
+    base = alt.Chart(panel_data(values))
     y = alt.Y(
         "load:Q",
         title="load",
@@ -232,7 +232,7 @@ def _load_panel(rows: Sequence[ProbeRow], title: str, highest: float) -> Panel:
         x=_column_axis("expert", [value["column"] for value in values]), y=y, tooltip=tooltips
     )
     even = (
-        alt.Chart(chart_data([{"load": EVEN_LOAD}]))
+        alt.Chart(panel_data([{"load": EVEN_LOAD}]))
         .mark_rule(color=css_colour("ink"), strokeDash=[4, 3])
         .encode(y=y)
     )

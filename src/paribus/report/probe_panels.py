@@ -5,21 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 
 from paribus.record.probe_rows import ProbeRow
-from paribus.report.charts import Plot, chart_spec, css_colour
+from paribus.report.charts import Plot, chart_data, chart_spec, css_colour
 from paribus.report.numbers import significant, true_minus
 
 RunRows = Mapping[str, Sequence[ProbeRow]]  # what was found in each run, or in each arm
 RowTest = Callable[[ProbeRow], bool]
 PANEL_WIDTH = 400  # pixels of a panel in a file of its own
-MAX_PANELS = 24  # of a figure
+MAX_PANELS = 12  # of a figure
 MAX_LAYERS = 6  # that are told apart in a figure
 FILL = "arm-1"  # colour of maps and bars
 MAX_TITLE = 22  # letters of a line
+_DIGITS = 4  # that a picture can show, and that a page has room for
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+def panel_data(values: Iterable[dict[str, Any]], order: Sequence[str] = ()) -> alt.Data:
+    """Values of a panel, with as many digits as can be seen: a page holds thousands of them."""
+    rounded = []
+    for row in values:
+        rounded.append({name: _round(value) for name, value in row.items()})
+    return chart_data(rounded, order)
+
+
+def _round(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    return value
 
 
 @dataclass(frozen=True, eq=False)
