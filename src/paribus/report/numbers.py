@@ -85,13 +85,14 @@ def format_scaled(value: float, unit: str = "", digits: int = DIGITS) -> str:
     """124439808 → 124M, 46.7e9 → 46.7B; with a unit, 2.5e9 → 2.5 GFLOP."""
     steps = _UNIT_PREFIXES if unit else _COUNT_SUFFIXES
     place = 0
-    while place < len(steps) - 1 and abs(_round_digits(value, digits)) >= 1000 and isfinite(value):
+    while place < len(steps) - 1 and abs(round_digits(value, digits)) >= 1000 and isfinite(value):
         value, place = value / 1000, place + 1
     space = " " if unit else ""
     return f"{significant(value, digits)}{space}{steps[place]}{unit}"
 
 
-def _round_digits(value: float, digits: int) -> float:
+def round_digits(value: float, digits: int) -> float:
+    """A number with so many significant digits."""
     return float(f"{value:.{digits}g}")
 
 

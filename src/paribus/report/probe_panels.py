@@ -11,7 +11,7 @@ import altair as alt
 
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.charts import Plot, chart_data, chart_spec, css_colour
-from paribus.report.numbers import significant, true_minus
+from paribus.report.numbers import round_digits, significant, true_minus
 
 RunRows = Mapping[str, Sequence[ProbeRow]]  # what was found in each run, or in each arm
 RowTest = Callable[[ProbeRow], bool]
@@ -34,7 +34,7 @@ def panel_data(values: Iterable[dict[str, Any]], order: Sequence[str] = ()) -> a
 
 def _round(value: Any) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
+        return round_digits(value, _DIGITS)
     return value
 
 
