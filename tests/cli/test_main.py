@@ -35,7 +35,7 @@ def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
         == "chat chat-demo corpus demo diff doctor evaluate export fields fill-mask generate import"
-        " plan price report rows run runs serve show tasks train turns watch"
+        " plan price probe report rows run runs serve show tasks train turns watch"
     )
 
 
@@ -146,7 +146,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert (
         answer.err == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are chat,"
         " chat-demo, corpus, demo, diff, doctor, evaluate, export, fields, fill-mask, generate,"
-        " import, plan, price, report, rows, run, runs, serve, show, tasks, train, turns, watch\n"
+        " import, plan, price, probe, report, rows, run, runs, serve, show, tasks, train, turns,"
+        " watch\n"
     )
 
 
@@ -217,6 +218,7 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "import": ("x", "y"),
     "plan": ("mixed-attention",),
     "price": ("gpt2",),
+    "probe": ("x",),
     "report": ("x",),
     "rows": ("x",),
     "run": ("mixed-attention",),
