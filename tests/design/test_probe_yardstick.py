@@ -79,6 +79,15 @@ def test_a_design_shows_what_a_probe_finds(tmp_path: Path, monkeypatch: pytest.M
     [
         ({**RANK, "quantity": "effective rang"}, "did you mean 'effective rank'"),
         ({**EFFECTIVE, "branch": "cross"}, "looks at stack.cross_weights, which this"),
+        (
+            {
+                "kind": "probe",
+                "probe": "collapse",
+                "quantity": "cosine similarity",
+                "branch": "cross",
+            },
+            "does not tell branches apart",
+        ),
         ({**EFFECTIVE, "stack": "encoder"}, "looks at encoder.attention_weights, which this"),
         (
             {"kind": "probe", "probe": "experts", "quantity": "first expert stays"},

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 from byte_models import byte_model
-from probed_models import probed, random_texts
+from probed_models import probed, random_texts, with_uniform_attention
 
 from paribus.errors import UnsupportedError
 from paribus.probe.collapse_probe import VARIANTS, n_passes, probe_collapse
@@ -27,10 +26,7 @@ def depths(rows: list[ProbeRow], variant: str, stack: str = "stack") -> list[flo
 def collapse_rows(preset: str, tmp_path: Path, is_uniform: bool = False) -> list[ProbeRow]:
     model = byte_model(preset, max_length=T)
     if is_uniform:
-        with torch.no_grad():
-            for block in model.stack.layers:
-                block.attention.query.weight.zero_()
-                block.attention.query.bias.zero_()
+        with_uniform_attention(model)
     subject, texts = probed(model, tmp_path), random_texts(3, T)
     assert n_passes(texts, SPEC) == 3 * len(VARIANTS)
     return list(probe_collapse(subject, texts, SPEC, Watcher()))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from byte_models import byte_model
-from probed_models import probed, random_texts
+from probed_models import found_values as found
+from probed_models import probed, random_texts, with_uniform_attention
 
 from paribus.probe.rank_probe import n_spectra, probe_rank
 from paribus.record.probe_rows import ProbeRow
@@ -17,13 +17,6 @@ from paribus.spec.probes import RankProbe
 from paribus.watcher import Watcher
 
 T = 12
-
-
-def found(rows: list[ProbeRow], quantity: str, **where: object) -> list[float]:
-    own = [row for row in rows if row.quantity == quantity]
-    for name, value in where.items():
-        own = [row for row in own if getattr(row, name) == value]
-    return [row.value for row in own]
 
 
 class Steps(Watcher):
@@ -39,10 +32,7 @@ class Steps(Watcher):
 def rank_rows(preset: str, tmp_path: Path, is_uniform: bool = False) -> list[ProbeRow]:
     model = byte_model(preset, max_length=T)
     if is_uniform:
-        with torch.no_grad():
-            for block in model.stack.layers:
-                block.attention.query.weight.zero_()
-                block.attention.query.bias.zero_()
+        with_uniform_attention(model)
     subject, spec, steps = probed(model, tmp_path), RankProbe(n_texts=2), Steps()
     rows = list(probe_rank(subject, random_texts(2, T), spec, steps))
     assert steps.n_done == n_spectra(subject, spec)

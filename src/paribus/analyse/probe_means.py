@@ -29,8 +29,8 @@ def value_range(values: Sequence[float]) -> ValueRange:
 
 
 def finite_rows(rows: Iterable[ProbeRow]) -> list[ProbeRow]:
-    """Rows over all texts that have a value."""
-    return [row for row in rows if math.isfinite(row.value) and not row.sequence]
+    """Rows that have a value."""
+    return [row for row in rows if math.isfinite(row.value)]
 
 
 def mean_rows(rows: Iterable[ProbeRow]) -> list[ProbeRow]:

@@ -101,7 +101,7 @@ class _Tuner:
         queries = None
         if self.branch == "attention" and item.training_tokens == item.demonstration_tokens:
             queries = self._training_queries(item)
-        with _moved(self.weights, self.update(item), step):
+        with _temporary_update(self.weights, self.update(item), step):
             tuned = self._read(item.zero_shot, item)
         return _Readings(zero_shot, in_context, tuned, queries)
 
@@ -183,7 +183,7 @@ def _queries(model: Transformer, inputs_LSD: Tensor) -> Tensor:
 
 
 @contextmanager
-def _moved(weights: Weights, update: Weights, step: float) -> Iterator[None]:
+def _temporary_update(weights: Weights, update: Weights, step: float) -> Iterator[None]:
     """Weights moved along an update, by a share of their norm, while it lasts."""
     before = {name: value.detach().clone() for name, value in weights.items()}
     length = _norm(update)
@@ -211,7 +211,7 @@ def _best_step(tuner: _Tuner, others: Sequence[DescentItem], watcher: Watcher) -
     for item in others:
         update = tuner.update(item)
         for step in STEPS:
-            with _moved(tuner.weights, update, step):
+            with _temporary_update(tuner.weights, update, step):
                 n_right[step] += tuner.is_right(item.zero_shot)
         watcher.advance(1)
     return max(STEPS, key=lambda step: n_right[step])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,6 @@ class ProbeRow:
     variant: str = ""  # what was changed, such as "no skips"; empty: the model as it is
     x: float | None = None  # what it is a curve over
     x_name: str = ""
-    sequence: str = ""  # the text that it is of; empty: over all
-
-
-PROBE_COLUMNS = tuple(one.name for one in fields(ProbeRow))
 
 
 def probe_rows_path(run_folder: Path, probe: Mapping[str, Any], texts: str, weights: str) -> Path:

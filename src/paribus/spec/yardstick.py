@@ -32,6 +32,7 @@ from paribus.spec.reading import describe_faults
 from paribus.spec.tasks import LabelMeasure, ProtocolKind, TaskKind, ZeroShot
 
 HeldOutSplit = Literal["valid", "test"]
+BY_BRANCH = ("rank", "flow")  # probes that tell self-attention and cross-attention apart
 ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
 
 
@@ -154,7 +155,7 @@ class ProbeYardstick(Spec):
     stack: Literal["stack", "encoder"] = "stack"
     """Which stack is looked at."""
     branch: Literal["attention", "cross"] = "attention"
-    """Which attention the probe of rank looks at."""
+    """Which attention is looked at, by the probes `rank` and `flow`."""
     variant: str = ""
     """What is changed in the model, as the rows of the probe name it, such as `scores at sd 1`. If
     empty, nothing.
@@ -169,6 +170,11 @@ class ProbeYardstick(Spec):
             raise ValueError(
                 f"quantity is {self.quantity!r}; {did_you_mean(self.quantity, known)}the probe"
                 f" {self.probe.kind!r} has {', '.join(map(repr, known))}"
+            )
+        if self.branch != "attention" and self.probe.kind not in BY_BRANCH:
+            raise ValueError(
+                f"branch is {self.branch!r}, but the probe {self.probe.kind!r} does not tell"
+                f" branches apart; leave it out, or use {' or '.join(map(repr, BY_BRANCH))}"
             )
         return self
 
