@@ -30,6 +30,9 @@ from paribus.spec.probes import PROBES, load_probe
 from paribus.watcher import Watcher
 
 
+NOT_HERE = ("experts", "corruption", "descent", "in-context")  # a GPT-2 has nothing to show there
+
+
 def random_texts(n_texts: int, length: int) -> ProbeTexts:
     draws = np.random.default_rng(0)
     texts = []
@@ -58,7 +61,7 @@ def main() -> None:
         (Path(folder) / "model" / TOKENIZER_FILE).write_text(tokenizer.json)
         subject = ProbedModel.of(load_checkpoint(Path(folder) / "model"), device)
         for kind in PROBES:
-            if kind == "experts":
+            if kind in NOT_HERE:
                 continue
             settings = {"start": False} if "start" in PROBES[kind].model_fields else {}
             n_texts = asked.spectra if kind == "rank" else asked.texts

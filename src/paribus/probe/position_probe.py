@@ -36,7 +36,7 @@ def probe_positions(
         for chunk in texts.chunks(AT_ONCE):
             model.show(chunk.tokens_BT, observer)
         for (stack, depth), parts in observer.states.items():
-            states_BTD = torch.cat(parts)
+            states_BTD = torch.cat(parts).to(subject.device)
             for fit in fits:
                 for is_shuffled in (False, True) if variant == "" else (False,):
                     score = FITS[fit](states_BTD, spec.seed, is_shuffled=is_shuffled)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -78,13 +78,10 @@ def held_out_texts(
                 f"corpus.sources.{number} ({source.kind}) has pairs, which differ in length; give"
                 " running text with --corpus SPEC"
             )
-        documents = [
-            document_text(corpus, split, number, one, _WHOLE_DOCUMENT)[0]
-            for one in range(corpus.readers[split][number].shard.n_documents)
-        ]
         domain = _domain_name(source)
         if any(text.domain == domain for text in found):
             domain = f"{domain} {number}"
+        documents = _ordered_documents(corpus, split, number)
         found += _chosen_texts(encode, documents, domain, n_texts, length)
     return ProbeTexts(tuple(found))
 
@@ -96,25 +93,40 @@ def _domain_name(source: Source) -> str:
     return source.kind
 
 
+@lru_cache(maxsize=8)  # every probe of a study reads the same documents
+def _ordered_documents(
+    corpus: TokenisedCorpus, split: HeldOutSplit, source: int
+) -> tuple[tuple[str, str], ...]:
+    """The name and the text of each held-out document of a source, by name; none comes twice."""
+    texts: dict[str, str] = {}
+    for number in range(corpus.readers[split][source].shard.n_documents):
+        text = document_text(corpus, split, source, number, _WHOLE_DOCUMENT)[0]
+        texts[canonical_hash(text)[:16]] = text
+    return tuple(sorted(texts.items()))
+
+
 def _chosen_texts(
     encode: Callable[[str], Ids],
-    documents: Sequence[str],
+    documents: Sequence[tuple[str, str]],
     domain: str,
     n_texts: int,
     length: int,
 ) -> list[ProbeText]:
-    encoded = []
-    for text in dict.fromkeys(documents):
-        encoded.append(ProbeText(canonical_hash(text)[:16], domain, encode(text)))
-    long_enough = [text for text in encoded if len(text.tokens) >= length]
-    if len(long_enough) < n_texts:
-        lengths = sorted((len(text.tokens) for text in encoded), reverse=True)
-        raise SpecError(
-            f"{domain} has {len(long_enough)} held-out documents of {length} tokens or more, but"
-            f" {n_texts} texts are asked for; {_advice(lengths, n_texts)}"
-        )
-    chosen = heapq.nsmallest(n_texts, long_enough, key=lambda text: text.name)
-    return [ProbeText(text.name, domain, text.tokens[:length]) for text in chosen]
+    """The first documents that are long enough; SpecError where there are too few."""
+    chosen: list[ProbeText] = []
+    lengths: list[int] = []
+    for name, text in documents:
+        tokens = encode(text)
+        lengths.append(len(tokens))
+        if len(tokens) >= length:
+            chosen.append(ProbeText(name, domain, tokens[:length]))
+        if len(chosen) == n_texts:
+            return chosen
+    lengths.sort(reverse=True)
+    raise SpecError(
+        f"{domain} has {len(chosen)} held-out documents of {length} tokens or more, but"
+        f" {n_texts} texts are asked for; {_advice(lengths, n_texts)}"
+    )
 
 
 def _advice(lengths: Sequence[int], n_texts: int) -> str:
