@@ -10,9 +10,10 @@ from byte_models import byte_model
 from probed_models import found_values, probed, random_texts, with_uniform_attention
 
 from paribus.model import Transformer
-from paribus.probe.flow_probe import UNIFORM, n_readings, probe_flow
+from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.position_gradients import gradient_path, position_gradients
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probe_variants import UNIFORM_ATTENTION
 from paribus.spec.probes import FlowProbe
 from paribus.watcher import Watcher
 
@@ -37,7 +38,9 @@ def test_uniform_attention_is_what_the_mask_alone_gives(preset: str, tmp_path: P
     for quantity in HEAD_QUANTITIES:
         own = found_values(rows, quantity, variant="")
         assert own
-        assert own == pytest.approx(found_values(rows, quantity, variant=UNIFORM), rel=1e-4)
+        assert own == pytest.approx(
+            found_values(rows, quantity, variant=UNIFORM_ATTENTION), rel=1e-4
+        )
 
 
 def test_uniform_causal_attention_looks_back_by_half_of_the_text(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from paribus.errors import SpecError
 from paribus.objectives.answering import answering_component
 from paribus.objectives.framing import Ids, lay_item
+from paribus.probe.problem_batches import TargetAfterContext
 from paribus.probe.subject import ProbedModel
-from paribus.probe.target_loss import NOTHING, TargetAfterContext, TextLoss, item_losses
+from paribus.probe.target_loss import NOTHING, TextLoss, item_losses
 from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.probe_rows import ProbeRow
 from paribus.runtime import numpy_generator

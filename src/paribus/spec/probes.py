@@ -159,8 +159,6 @@ HeldOutProbe = (
     | CorruptionProbe
     | DescentProbe
 )
-# what a design can show
-HeldOutProbeKind = Annotated[HeldOutProbe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 Probe = HeldOutProbe | InContextProbe
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {
