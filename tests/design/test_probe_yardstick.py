@@ -140,6 +140,18 @@ def test_a_design_shows_what_a_probe_finds(tmp_path: Path, monkeypatch: pytest.M
         (shown("rank", "effective rank", branch="self"), "others.0.branch is 'self'"),
         (shown("rang", "effective rank"), "others.0.probe.kind is 'rang'"),
         (shown("descent", "SimAOU", split="valid"), "draws documents of its own; leave it out"),
+        (
+            shown({"kind": "positions", "n_texts": 1}, "exact positions"),
+            "others.0.probe.n_texts is 1",
+        ),
+        (
+            shown({"kind": "context", "n_texts": 2, "length": 5}, "gain of context"),
+            "'context' in causal: length is 5, which leaves 3 tokens of context",
+        ),
+        (
+            shown({"kind": "descent", "n_texts": 19}, "Kendall's tau"),
+            "in causal: .* was asked of 19 query examples, too few for a mean; give at least 20",
+        ),
         (shown("descent", "SimAOU"), "in causal: .*the corpus has no source 'classification'"),
         (shown("in-context", "nats"), "corpus.sources has 'translation'; use it where every arm"),
         (

@@ -9,6 +9,7 @@ from functools import partial
 
 from paribus.design.quantities import PlannedArm
 from paribus.errors import ParibusError, SpecError
+from paribus.probe.context_probe import ContextSplit
 from paribus.probe.demonstrations import (
     drawn_questions,
     episode_language,
@@ -28,7 +29,13 @@ from paribus.spec.probe_variants import (
     after_steps,
     describe_variants,
 )
-from paribus.spec.probes import DescentProbe, GradientsProbe, HeldOutProbe, InContextProbe
+from paribus.spec.probes import (
+    ContextProbe,
+    DescentProbe,
+    GradientsProbe,
+    HeldOutProbe,
+    InContextProbe,
+)
 from paribus.spec.stages import stage_architectures
 from paribus.spec.training import Training
 from paribus.spec.yardstick import ProbeYardstick
@@ -96,6 +103,8 @@ def _read_fingerprint(probe: HeldOutProbe, measure: ProbeYardstick, arm: Planned
     layout = text_layout(stage.objective, spec, arm.dataset.vocabulary)
     length = probe.length or min(stage.training.length, spec.max_length)
     encode = partial(laid_text, layout, arm.dataset.tokenizer)
+    if isinstance(probe, ContextProbe):
+        ContextSplit.of(layout, length)
     if not isinstance(probe, DescentProbe):
         texts = held_out_texts(encode, arm.dataset, probe.n_texts, length, measure.split)
         return texts.fingerprint

@@ -162,7 +162,7 @@ def taught_episodes(checkpoint: LoadedCheckpoint) -> EpisodeKind:
     if language is None:
         raise UnsupportedError(
             f"{checkpoint.folder} was not last trained on 'regression' or 'classification', so"
-            " nothing says which examples it can read; name a language, or use a run that was"
+            " nothing says which examples it can read; use a run that was"
         )
     return language
 
