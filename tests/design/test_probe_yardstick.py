@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,26 @@ def test_ranks_of_attention_in_tuning_are_refused_where_they_have_no_row(tmp_pat
     table["arms"]["encoded"] = {"architecture": {"encoder": {"n_layers": 1}}}
     with pytest.raises(SpecError, match=r"in encoded: quantity is .*; use 'SimAOU' or 'SimAM'"):
         pb.plan(table, workspace=workspace(tmp_path))
+
+
+def test_a_run_without_a_number_is_measured_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where tuning corrects nothing, there is no recall; a determinant may be minus infinity."""
+    probe_model = kept_rows.probe_model
+
+    def without_recall(*arguments: Any) -> Iterator[ProbeRow]:
+        for row in probe_model(*arguments):
+            if row.quantity != "Rec2FTP":
+                yield row
+
+    monkeypatch.setattr(kept_rows, "probe_model", without_recall)
+    probe = {"kind": "descent", "n_texts": 20, "n_others": 1, "start": False}
+    table = examples_table("classification", shown(probe, "Rec2FTP"), shown(probe, "SimAOU"))
+    for _ in range(2):  # the second time, all is there
+        rows = pb.run(table, name="recalls", execution=Execution(workspace(tmp_path)))
+        assert [row["descent: Rec2FTP.test"] for row in rows] == [None] * 6
+        assert all(isinstance(row["descent: SimAOU.test"], float) for row in rows)
 
 
 IN_CONTEXT = {"kind": "in-context", "n_texts": 5}

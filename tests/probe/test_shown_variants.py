@@ -74,8 +74,6 @@ def test_every_quantity_and_variant_that_a_design_may_name_has_a_number(
 ) -> None:
     probe, rows = trained(kind, tmp_path)
     for quantity in PROBE_UNITS[kind]:
-        if quantity == "Rec2FTP":  # there is none where tuning corrects nothing
-            continue
         own = [row for row in rows if row.quantity == quantity]
         stacks = {row.stack for row in own} if tells_stacks_apart(kind, quantity) else {"stack"}
         branches = {"attention"}

@@ -23,7 +23,7 @@ from paribus.probe.problem_batches import scored_states
 from paribus.probe.subject import ProbedModel
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec import Latent, ResolvedArchitecture
-from paribus.spec.probe_variants import RANK_CORRELATION, UNTRAINED
+from paribus.spec.probe_variants import RANK_CORRELATION, RECALL, UNTRAINED
 from paribus.spec.probes import DescentProbe
 from paribus.watcher import Watcher
 
@@ -298,4 +298,4 @@ def _answer_rows(readings: Sequence[_Readings], row: partial[ProbeRow]) -> Itera
     recall = similarity.recall_of_tuned(zero_shot, in_context, tuned)
     if recall is not None:
         n_corrected = int((~zero_shot & tuned).sum())
-        yield replace(row(quantity="Rec2FTP", value=recall), n=n_corrected)
+        yield replace(row(quantity=RECALL, value=recall), n=n_corrected)

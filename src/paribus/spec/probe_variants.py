@@ -39,6 +39,7 @@ SYMBOL_MASS, SQUARED_DIFFERENCE = "mass of symbols", "squared difference"
 OF_REGRESSION = (SQUARED_ERROR, SQUARED_DIFFERENCE)
 LAST_UPDATE = "curvature along the last update"
 RANK_CORRELATION = "Kendall's tau"
+RECALL = "Rec2FTP"
 LOG_DETERMINANT = "log |det|"
 REACHED_PAIRS, GRADIENT_DISTANCE = "reached pairs", "gradient distance"
 GRADIENT_NORM = "gradient norm"
