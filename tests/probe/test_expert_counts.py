@@ -1,6 +1,6 @@
 """Counts of a router's choices: on planted routers whose answers are known."""
 
-from math import comb, isnan
+from math import comb, isnan, log
 
 import pytest
 import torch
@@ -15,6 +15,7 @@ from paribus.probe.expert_counts import (
     expert_load,
     first_expert_chance,
     first_expert_repeats,
+    information,
     max_violation,
     mean_batch_violation,
     preferred_experts,
@@ -202,3 +203,28 @@ def test_saturation_by_chance_is_that_of_choices_by_lot():
 def test_saturation_by_chance_is_whole_where_all_tokens_choose_alike():
     same = torch.tensor([3, 5]).expand(B, T, K)
     assert saturation_chance(same, same, N) == pytest.approx(1)
+
+
+def test_a_router_by_group_is_told_by_the_group():
+    """Four groups, an expert each: the group tells all of log₂ 4 bits."""
+    counts = torch.diag(torch.full((4,), 25))
+    told, by_chance = information(counts)
+    assert told == pytest.approx(2)
+    assert by_chance == pytest.approx(9 / (2 * 100 * log(2)))
+
+
+def test_groups_that_tell_nothing_have_what_chance_gives():
+    """By lot, 6 groups and 8 experts: the mean over many texts is near the chance that is told."""
+    generator = torch.Generator().manual_seed(3)
+    found = []
+    for _ in range(200):
+        cells = torch.randint(6 * N, (1200,), generator=generator)
+        found.append(information(torch.bincount(cells, minlength=6 * N).view(6, N)))
+    told, by_chance = (sum(column) / len(found) for column in zip(*found, strict=True))
+    assert told == pytest.approx(by_chance, rel=0.05)
+
+
+def test_groups_that_are_too_rare_are_left_out():
+    counts = torch.tensor([[20, 0], [0, 20], [4, 5]])
+    assert information(counts)[0] == pytest.approx(1)
+    assert isnan(information(counts, min_occurrences=21)[0])

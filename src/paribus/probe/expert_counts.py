@@ -4,6 +4,7 @@ Choices are integers [..., K], the K different experts of each token, best first
 do not matter, padding is cut out beforehand: `choices[real]`. Counts are exact; shares are float64.
 """
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -86,6 +87,25 @@ def _common_shares(counts: Tensor, n_active: int, min_occurrences: int) -> Tenso
 
 def _nan_if_rare(shares: Tensor) -> Tensor:
     return shares.masked_fill(shares < 0, float("nan"))
+
+
+def information(counts_GN: Tensor, min_occurrences: int = MIN_OCCURRENCES) -> tuple[float, float]:
+    """How many bits a token's group tells about its one expert, and how many it would seem to tell
+    by chance.
+
+    Σ p(g, e) log₂ p(g, e) / p(g) p(e), over groups that occur at least `min_occurrences` times.
+    Counts are finite, so it is above 0 even where groups tell nothing: by about
+    (groups - 1) (experts - 1) / (2 · tokens · ln 2), counting those that occur (Miller 1955). NaN
+    where no group occurs so often.
+    """
+    joint = counts_GN[counts_GN.sum(1) >= min_occurrences].double()
+    joint = joint[:, joint.sum(0) > 0]
+    n_tokens = joint.sum()
+    independent = joint.sum(1, keepdim=True) * joint.sum(0) / n_tokens
+    bits = torch.xlogy(joint, joint / independent).sum() / n_tokens / math.log(2)
+    n_groups, n_experts = joint.shape
+    by_chance = (n_groups - 1) * (n_experts - 1) / (2 * n_tokens * math.log(2))
+    return bits.item(), by_chance.item()
 
 
 def first_expert_repeats(choices_BTK: Tensor, real_BT: Tensor | None = None) -> float:

@@ -49,6 +49,11 @@ def probe_experts(
         by_token = counts.counts_by_group(
             torch.cat(batches), own.tokens_BT.cpu(), n_experts, subject.spec.n_vocab
         )
+        firsts = counts.counts_by_group(
+            torch.cat(batches)[..., :1], own.tokens_BT.cpu(), n_experts, subject.spec.n_vocab
+        )
+        row = partial(ProbeRow, probe="experts", n=own.tokens_BT.numel(), stack=stack, layer=layer)
+        yield from _information_rows(firsts, "the token", row)
         for row in _token_rows(subject, by_token, batches[0].shape[-1], spec.n_tokens):
             yield replace(row, stack=stack, layer=layer)
     yield from _saturation_rows(subject, texts, observer, watcher)
@@ -131,12 +136,27 @@ def _domain_rows(
     numbers_B1 = torch.tensor([domains.index(text.domain) for text in texts.texts])[:, None]
     groups_BT = numbers_B1.expand(choices_BTK.shape[:2])
     by_domain = counts.counts_by_group(choices_BTK, groups_BT, n_experts, len(domains))
+    if len(domains) > 1:
+        firsts = counts.counts_by_group(choices_BTK[..., :1], groups_BT, n_experts, len(domains))
+        yield from _information_rows(firsts, "the domain", row)
     shares = counts.shares_by_group(by_domain, n_active)
     for domain, own in zip(domains, shares.tolist(), strict=True):
         for expert, share in enumerate(own):
             yield row(
                 quantity="share of tokens", value=share, variant=domain, x=expert, x_name="expert"
             )
+
+
+def _information_rows(
+    counts_GN: Tensor, group: str, row: partial[ProbeRow]
+) -> Iterator[ProbeRow]:
+    """How much the group of a token tells about its first expert; nothing where all are rare."""
+    told, by_chance = counts.information(counts_GN)
+    if math.isnan(told):
+        return
+    quantity = f"what {group} tells of the expert"
+    yield row(quantity=quantity, value=told)
+    yield row(quantity=f"{quantity}, by chance", value=by_chance)
 
 
 def _token_rows(

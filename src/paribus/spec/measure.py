@@ -127,6 +127,8 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "MaxVio, mean over batches": "",
         "first expert stays": "",
         "an expert stays": "",
+        "what the domain tells of the expert": "bits",
+        "what the token tells of the expert": "bits",
     },
     "positions": {
         "distance to the true position": "tokens",
