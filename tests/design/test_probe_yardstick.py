@@ -270,6 +270,17 @@ def test_arms_with_other_functions_are_refused(tmp_path: Path) -> None:
         pb.plan(table, workspace=workspace(tmp_path))
 
 
+def test_domains_are_refused_where_there_is_one(tmp_path: Path) -> None:
+    table = design_table(shown("experts", "what the domain tells of the expert"))
+    table["base"]["architecture"]["feed_forward"] = {
+        "kind": "experts",
+        "n_experts": 4,
+        "n_active": 2,
+    }
+    with pytest.raises(SpecError, match=r"corpus.sources has 1, .*; use two or more, or 'what the"):
+        pb.plan(table, workspace=workspace(tmp_path))
+
+
 def test_a_quantity_of_the_whole_model_is_shown() -> None:
     yardstick = ProbeYardstick.model_validate(
         {"kind": "probe", "probe": "context", "quantity": "gain of context"}

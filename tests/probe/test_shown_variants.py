@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from probed_runs import ProbedRun, train_probed_run
+from probed_runs import CORPUS, ProbedRun, train_probed_run
 
 from paribus.errors import RecordError, SpecError
 from paribus.probe import kept_rows
@@ -56,6 +56,9 @@ def trained(kind: str, folder: Path) -> tuple[Probe, list[ProbeRow]]:
         language = "classification" if kind == "descent" else "regression"
         source = {"kind": language, **LANGUAGE}
         more["text"] = {"sources": [source], "tokenizer": "bytes", "test": 0.1}
+    if kind == "experts":  # whose domains are sources
+        (source,) = CORPUS["sources"]
+        more["text"] = {**CORPUS, "sources": [source, {**source, "seed": 1}]}
     return probe, found_rows(train_probed_run(folder, architecture, objective, **more), probe)
 
 

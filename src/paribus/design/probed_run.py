@@ -13,6 +13,8 @@ from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.objectives import Objective
 from paribus.spec.probe_variants import (
     AS_IS,
+    OF_DOMAINS,
+    OF_TOKENS,
     describe_variants,
     examples_fault,
     tells_stacks_apart,
@@ -33,6 +35,12 @@ def require_probeable(measure: ProbeYardstick, run: RunSpec) -> None:
     require_applicable(measure.probe, spec, objective)
     if tells_stacks_apart(measure.probe.kind, measure.quantity):
         _require_stack_that_reads(measure, spec, objective)
+    n_sources = len(run.last.corpus.sources)
+    if measure.quantity == OF_DOMAINS and n_sources < 2:
+        raise SpecError(
+            f"quantity is {OF_DOMAINS!r}, but corpus.sources has {n_sources}, and the sources are"
+            f" the domains; use two or more, or {OF_TOKENS!r}"
+        )
     if isinstance(measure.probe, CorruptionProbe):
         _require_component(measure, objective)
 

@@ -43,7 +43,7 @@ from paribus.record.task_answers import (
 )
 from paribus.runtime import cudnn_version
 from paribus.spec.probe_variants import (
-    RECALL,
+    PERHAPS_MISSING,
     read_examples,
     tells_branches_apart,
     tells_stacks_apart,
@@ -109,10 +109,10 @@ def evaluate_probe(
 
 def shown_value(rows: list[ProbeRow], yardstick: ProbeYardstick) -> float:
     """The one number of a run: the mean over layers and heads, or the last of a curve over depth or
-    over examples; RecordError where there is none. A recall of nothing is not a number.
+    over examples; RecordError where there is none. What cannot be told is not a number.
     """
     found = [row for row in rows if _is_shown(row, yardstick)]
-    if not found and yardstick.quantity == RECALL:
+    if not found and yardstick.quantity in PERHAPS_MISSING:
         return math.nan
     if not found:
         variants = sorted({row.variant for row in rows if row.quantity == yardstick.quantity})

@@ -40,6 +40,9 @@ OF_REGRESSION = (SQUARED_ERROR, SQUARED_DIFFERENCE)
 LAST_UPDATE = "curvature along the last update"
 RANK_CORRELATION = "Kendall's tau"
 RECALL = "Rec2FTP"
+OF_DOMAINS, OF_TOKENS = "what the domain tells of the expert", "what the token tells of the expert"
+# without a row where tuning corrects nothing, or where all tokens are rare
+PERHAPS_MISSING = (RECALL, OF_TOKENS)
 LOG_DETERMINANT = "log |det|"
 REACHED_PAIRS, GRADIENT_DISTANCE = "reached pairs", "gradient distance"
 GRADIENT_NORM = "gradient norm"
