@@ -20,7 +20,6 @@ NOT_WRITTEN = {  # specs that no table of a file is: what is made of them, and b
     *("Block", "HeldOutYardstick", "HalvesYardstick", "ResolvedArchitecture", "RunSpec", "Spec"),
     *("Begin", "Language", "Stack", "Stage", "TextSpec", "_ObjectiveTable", "_YardstickTable"),
     *("EpisodeLanguage", "TaskData", "_TaskTable", "TextProbe", "_ProbeTable"),
-    "InContextProbe",  # it is set on the command line
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from byte_models import byte_model
-from probed_models import probed, random_texts
+from probed_models import found_values, probed, random_texts, without_attention
 from probed_runs import train_probed_run
 
 from paribus.batch import Batch
@@ -18,7 +18,7 @@ from paribus.probe.expert_counts import saturation
 from paribus.probe.expert_probe import probe_experts
 from paribus.probe.look import look_at
 from paribus.probe.run import probe_texts
-from paribus.probe.texts import ProbeTexts
+from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.file_names import checkpoint_name
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec.probes import ExpertsProbe
@@ -73,6 +73,38 @@ def test_a_planted_router_is_found(tmp_path: Path) -> None:
     assert set(stays) == {1.0}
     violations = [row.value for row in rows if row.quantity == "MaxVio over the whole text"]
     assert violations == pytest.approx([n_experts / n_active - 1] * len(violations))
+
+
+def test_a_router_that_was_planted_by_letter_is_found_by_domain_and_by_token(
+    tmp_path: Path,
+) -> None:
+    """Letters of one domain go to the first experts, those of the other to the last."""
+    model = without_attention(byte_model("mixtral", max_length=T, changes={"n_layers": 1}))
+    (block,) = model.stack.layers
+    router, letters = block.feed_forward.router, {"first": "abcd", "last": "wxyz"}
+    n_experts, n_active = router.spec.n_experts, router.spec.n_active
+    wanted = {"first": range(n_active), "last": range(n_experts - n_active, n_experts)}
+    targets_MN = torch.zeros(8, n_experts)
+    for number, domain in enumerate(letters):
+        targets_MN[4 * number : 4 * number + 4, list(wanted[domain])] = 50.0
+    tokens_M = torch.tensor([ord(letter) for letter in "".join(letters.values())])
+    with torch.no_grad():
+        states_MD = block.feed_forward_norm(model.embedding.weight[tokens_M])
+        router.weight.copy_((torch.linalg.pinv(states_MD) @ targets_MN).T)
+    texts = []
+    for domain, own in letters.items():
+        for number in range(3):
+            text = (own * T)[number : number + T]
+            texts.append(ProbeText(f"{domain} {number}", domain, tuple(text.encode())))
+    subject = probed(model, tmp_path)
+    rows = list(probe_experts(subject, ProbeTexts(tuple(texts)), ExpertsProbe(), Watcher()))
+    for domain, experts in wanted.items():
+        shares = found_values(rows, "share of tokens", variant=domain)
+        assert shares == [float(expert in experts) for expert in range(n_experts)]
+    for row in rows:
+        if row.quantity == "share of a token's occurrences":
+            domain = "first" if row.variant.strip("'") in letters["first"] else "last"
+            assert row.value == float(row.x in wanted[domain])
 
 
 def test_a_model_without_experts_is_refused(tmp_path: Path) -> None:

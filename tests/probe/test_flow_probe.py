@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 import torch
 from byte_models import byte_model
-from probed_models import found_values, probed, random_texts, with_uniform_attention
+from probed_models import (
+    found_values,
+    probed,
+    random_texts,
+    with_planted_attention,
+    with_uniform_attention,
+)
 
 from paribus.model import Transformer
-from paribus.probe.flow_probe import UNIFORM, n_readings, probe_flow
+from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.position_gradients import gradient_path, position_gradients
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probe_variants import UNIFORM_ATTENTION
 from paribus.spec.probes import FlowProbe
 from paribus.watcher import Watcher
 
@@ -37,7 +44,9 @@ def test_uniform_attention_is_what_the_mask_alone_gives(preset: str, tmp_path: P
     for quantity in HEAD_QUANTITIES:
         own = found_values(rows, quantity, variant="")
         assert own
-        assert own == pytest.approx(found_values(rows, quantity, variant=UNIFORM), rel=1e-4)
+        assert own == pytest.approx(
+            found_values(rows, quantity, variant=UNIFORM_ATTENTION), rel=1e-4
+        )
 
 
 def test_uniform_causal_attention_looks_back_by_half_of_the_text(tmp_path: Path) -> None:
@@ -47,6 +56,24 @@ def test_uniform_causal_attention_looks_back_by_half_of_the_text(tmp_path: Path)
     first = found_values(rows, "weight on the first token", variant="")
     expected = sum(1 / n for n in range(1, T + 1)) / T
     assert first == pytest.approx([expected] * len(first), rel=1e-5)
+
+
+def test_planted_attention_is_found(tmp_path: Path) -> None:
+    """Heads that look at themselves, at the token before, and at the third token."""
+    itself, before = list(range(T)), [0, *range(T - 1)]
+    model = byte_model("gpt2", max_length=T, changes={"n_layers": 1})
+    third = [min(t, 2) for t in range(T)]
+    rows = flow_rows(with_planted_attention(model, [itself, before, third]), tmp_path)
+    by_head = [found_values(rows, name, variant="", head=0)[0] for name in HEAD_QUANTITIES]
+    assert by_head == pytest.approx([0, 0, 1 / T, 1, 1 / T], abs=1e-4)
+    assert found_values(rows, "attention distance", variant="", head=1) == pytest.approx(
+        [(T - 1) / T], abs=1e-4
+    )
+    assert found_values(rows, "attention entropy", variant="", head=1) == pytest.approx(
+        [0], abs=1e-4
+    )
+    sinks = found_values(rows, "weight on the most attended token", variant="", head=2)
+    assert sinks == pytest.approx([(T - 2) / T], abs=1e-4)
 
 
 def test_masks_let_through_half_of_the_pairs_or_all(tmp_path: Path) -> None:

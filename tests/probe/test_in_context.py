@@ -1,6 +1,7 @@
 """References for linear regression in context: exact where they must be, and as good as theory."""
 
 from functools import partial
+from itertools import pairwise
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from paribus.probe.in_context import (
     RATES,
     descent_prediction,
     fit_rate,
+    largest_stable_rate,
     mean_prediction,
     one_step_rate,
     predictions_by_examples,
@@ -149,11 +151,56 @@ def test_the_rate_of_theory_has_the_least_error():
     assert errors[1] == pytest.approx(D * (D + 1) / (6 + D + 1), rel=0.05)
 
 
-def test_a_rate_that_diverges_is_not_chosen():
-    """After 400 steps the largest rates have left the numbers."""
-    inputs, outputs, query, answers = tasks(5, 6)
-    assert not descent_prediction(inputs, outputs, query, 400, RATES[-1]).isfinite().all()
-    assert RATES[0] <= fit_rate(inputs, outputs, query, answers, n_steps=400) < 1
+def adversarial_tasks() -> tuple[Tensor, Tensor]:
+    """Examples that descent diverges on at any usual rate: large, nearly parallel, equal, one among
+    zeros, and none.
+    """
+    generator = torch.Generator().manual_seed(7)
+    drawn = torch.randn(5, 6, D, generator=generator, dtype=torch.float64)
+    parallel = drawn[1, :1] + 1e-4 * drawn[1]
+    equal = drawn[2, :1].expand(6, D)
+    lonely = torch.zeros(6, D, dtype=torch.float64)
+    lonely[3] = 30 * drawn[3, 3]
+    nothing = torch.zeros(6, D, dtype=torch.float64)
+    inputs = torch.stack([50 * drawn[0], 20 * parallel, 3.2 * equal, lonely, nothing])
+    weight = torch.randn(5, D, 1, generator=generator, dtype=torch.float64)
+    return inputs, (inputs @ weight)[..., 0]
+
+
+@pytest.mark.parametrize("rate", [RATES[0], 0.6, RATES[-1]])
+def test_the_error_of_descent_is_finite_and_does_not_grow_with_steps(rate):
+    """The squared error over all queries of length 1 is that of w, here over the unit vectors."""
+    inputs, outputs = adversarial_tasks()
+    exact = torch.linalg.pinv(inputs) @ outputs[..., None]
+    errors = []
+    for n_steps in (0, 2, 3, 4, 16, 400):
+        found = []
+        for unit in torch.eye(D, dtype=torch.float64):
+            query = unit.expand(len(inputs), D)
+            found.append(descent_prediction(inputs, outputs, query, n_steps, rate))
+        errors.append((torch.stack(found, -1) - exact[..., 0]).square().sum(-1))
+    assert torch.stack(errors).isfinite().all()
+    for before, after in pairwise(errors):
+        assert (after <= before * (1 + 1e-9)).all()
+
+
+def test_the_largest_stable_rate_is_2_over_the_largest_eigenvalue():
+    inputs = torch.tensor([[[2.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    assert largest_stable_rate(inputs).tolist() == [2 / (4 / 2), float("inf")]
+    assert largest_stable_rate(inputs[:, :0]).tolist() == [float("inf")] * 2
+
+
+def test_one_step_has_its_rate_on_every_task():
+    """It cannot diverge, and its rate is that of theory."""
+    inputs, outputs = adversarial_tasks()
+    query = torch.ones(len(inputs), D, dtype=torch.float64)
+    one = descent_prediction(inputs, outputs, query, n_steps=1, rate=0.5)
+    step = 0.5 * (inputs.mT @ outputs[..., None])[..., 0] / 6
+    torch.testing.assert_close(one, step.sum(-1))
+
+
+def test_a_rate_that_is_too_large_for_many_steps_is_not_chosen():
+    assert RATES[0] <= fit_rate(*tasks(500, 16), n_steps=400) < 1
 
 
 def test_more_steps_at_their_rates_are_better():

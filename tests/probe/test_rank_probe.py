@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from byte_models import byte_model
 from probed_models import found_values as found
-from probed_models import probed, random_texts, with_uniform_attention
+from probed_models import (
+    probed,
+    random_texts,
+    with_planted_attention,
+    with_uniform_attention,
+)
 
 from paribus.probe.rank_probe import n_spectra, probe_rank
 from paribus.record.probe_rows import ProbeRow
@@ -59,6 +64,24 @@ def test_uniform_bidirectional_attention_has_rank_one(tmp_path: Path) -> None:
         [1.0] * len(found(rows, "effective rank", variant="")), abs=1e-3
     )
     assert set(found(rows, "numerical rank at 0.0001", variant="")) == {1}
+
+
+def test_planted_attention_has_the_rank_of_its_pattern(tmp_path: Path) -> None:
+    """The identity, all at the first token, pairs at their first token, and equal weights."""
+    pairs = [t - t % 2 for t in range(T)]
+    places = [list(range(T)), [0] * T, pairs]
+    model = byte_model("gpt2", max_length=T, changes={"n_layers": 1})
+    subject = probed(with_planted_attention(model, places), tmp_path)
+    rows = list(probe_rank(subject, random_texts(2, T), RankProbe(), Steps()))
+    ranks = {head: found(rows, "effective rank", head=head, variant="") for head in range(4)}
+    assert ranks[0] == pytest.approx([T], rel=1e-4)
+    assert ranks[1] == pytest.approx([1], abs=1e-3)
+    assert ranks[2] == pytest.approx([T / 2], rel=1e-3)
+    assert found(rows, "log |det|", head=0, variant="") == pytest.approx([0], abs=1e-4)
+    assert found(rows, "log |det|", head=3, variant="") == pytest.approx(
+        [-math.lgamma(T + 1)], rel=1e-5
+    )
+    assert found(rows, "numerical rank at 0.01", head=2, variant="") == [T / 2]
 
 
 def test_every_head_of_every_branch_has_a_row_and_cross_attention_no_determinant(

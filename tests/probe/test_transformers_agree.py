@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +15,15 @@ import torch
 from kin_models import KIN, Inputs, Kin, inputs, named, reference
 
 from paribus.interop import import_
+from paribus.interop.family import ModelFamily
+from paribus.interop.registry import FAMILIES
 from paribus.probe.look import look_at
 
 pytest.importorskip("transformers")
 STATES = ("embedding", "block_output", "output")
 WEIGHTS = ("attention_weights", "cross_weights")
-HAVE_CROSS = [kin for kin in KIN if kin.encodes]
+ROUTER_PLACES = ("router_scores", "expert_choice", "expert_gates")
+ROUTED = [kin for kin in KIN if "num_experts_per_tok" in kin.sizes]
 
 
 def apart(ours: Any, theirs: torch.Tensor, real_BT: torch.Tensor) -> float:
@@ -31,13 +38,22 @@ def apart(ours: Any, theirs: torch.Tensor, real_BT: torch.Tensor) -> float:
 class Met:
     """A reference that tells what lies inside, and what is seen inside of ours."""
 
-    def __init__(self, kin: Kin, folder: Path, left: bool, places: tuple[str, ...]):
+    def __init__(
+        self,
+        kin: Kin,
+        folder: Path,
+        left: bool,
+        places: tuple[str, ...],
+        watch: Callable[[torch.nn.Module], None] | None = None,
+    ):
         model = reference(kin)
         model.save_pretrained(folder)
         self.given: Inputs = inputs(kin, left)
         settings = {"output_attentions": True, "output_hidden_states": True}
-        if kin.name == "mixtral":
+        if kin in ROUTED:
             settings["output_router_logits"] = True
+        if watch is not None:
+            watch(model)
         with torch.no_grad():
             self.theirs = model(**self.given.theirs, **settings)
         self.ours = look_at(import_(folder).model, self.given.batch, places)
@@ -83,13 +99,57 @@ def test_hidden_states_agree(kin: Kin, tmp_path: Path) -> None:
             assert apart(met.ours[name], states, met.real(stack)) < 1e-4
 
 
-def test_router_scores_and_choices_agree(tmp_path: Path) -> None:
-    (kin,) = [kin for kin in KIN if kin.name == "mixtral"]
-    met = Met(kin, tmp_path, False, ("router_scores", "expert_choice"))
-    assert len(met.theirs.router_logits) == 2
-    for layer, logits_MN in enumerate(met.theirs.router_logits):
-        scores = torch.from_numpy(met.ours[f"stack.router_scores.{layer}"]).flatten(0, 1)
-        chosen = torch.from_numpy(met.ours[f"stack.expert_choice.{layer}"]).flatten(0, 1)
-        torch.testing.assert_close(scores, logits_MN.softmax(-1), atol=1e-5, rtol=1e-4)
-        expected = logits_MN.topk(2).indices.sort(-1).values
-        assert torch.equal(chosen.sort(-1).values, expected)
+@dataclass
+class RouterRecord:
+    """What the routers of a reference give: logits, gates and experts, by layer."""
+
+    by_layer: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = field(
+        default_factory=dict
+    )
+
+    def watch(self, model: torch.nn.Module) -> None:
+        for name, module in model.named_modules():
+            found = re.search(r"layers\.(\d+)\.mlp\.gate$", name)
+            if found:
+                module.register_forward_hook(partial(self._keep, int(found[1])))
+
+    def _keep(self, layer: int, _module: object, _inputs: object, outputs: Any) -> None:
+        self.by_layer[layer] = outputs
+
+
+@pytest.mark.parametrize("kin", ROUTED, ids=named)
+def test_router_scores_choices_and_gates_agree(kin: Kin, tmp_path: Path) -> None:
+    record = RouterRecord()
+    met = Met(kin, tmp_path, False, ROUTER_PLACES, record.watch)
+    real_M = met.given.real.flatten()
+    layers = sorted(record.by_layer)
+    assert layers == list(range(kin.sizes.get("first_k_dense_replace", 0), layers[-1] + 1))
+    assert len(met.theirs.router_logits) == len(layers)  # which transformers gives out, too
+    assert set(met.ours) == {
+        f"stack.{place}.{layer}" for place in ROUTER_PLACES for layer in layers
+    }
+    for given_out, layer in zip(met.theirs.router_logits, layers, strict=True):
+        logits_MN, gates_MK, experts_MK = (one[real_M] for one in record.by_layer[layer])
+        assert torch.equal(given_out[real_M], logits_MN)
+        scores, chosen, gates = (
+            torch.from_numpy(met.ours[f"stack.{place}.{layer}"]).flatten(0, 1)[real_M]
+            for place in ROUTER_PLACES
+        )
+        expected = logits_MN.softmax(-1)
+        if kin.name == "deepseek-v3":
+            expected = logits_MN.sigmoid() / logits_MN.sigmoid().sum(-1, keepdim=True)
+        torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-4)
+        chosen, order = chosen.sort(-1)
+        expected_experts, expected_order = experts_MK.sort(-1)
+        assert torch.equal(chosen, expected_experts)
+        expected_gates = gates_MK.gather(1, expected_order)
+        torch.testing.assert_close(gates.gather(1, order), expected_gates, atol=1e-5, rtol=1e-4)
+
+
+def test_every_imported_family_with_experts_is_compared() -> None:
+    with_experts = {name for name, family in FAMILIES.items() if _reads_experts(family)}
+    assert with_experts == {kin.name.replace("-", "_") for kin in ROUTED}
+
+
+def _reads_experts(family: ModelFamily) -> bool:
+    return any("experts" in key for key in family.config_keys.modelled)

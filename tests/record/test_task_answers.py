@@ -21,6 +21,7 @@ from paribus.record import (
     task_evaluation_path,
     write_task_evaluation,
 )
+from paribus.record.task_answers import read_task_head
 
 HEAD = TaskHead(
     task={"kind": "choices"},
@@ -69,6 +70,15 @@ def test_what_is_written_is_read_back(path: Path, tmp_path: Path) -> None:
     assert list(read_task_evaluations(tmp_path)) == [EVALUATION]
     assert EVALUATION.score == 0.75
     assert EVALUATION.highest_floor == 0.625
+
+
+def test_scores_that_are_not_finite_are_read_back(path: Path) -> None:
+    summary = {"by_byte": 0.5, "lowest": -math.inf, "none": math.nan}
+    write_task_evaluation(path, replace(EVALUATION, head=replace(HEAD, summary=summary)))
+    found = read_task_evaluation(path).head.summary
+    assert (found["by_byte"], found["lowest"]) == (0.5, -math.inf)
+    assert math.isnan(found["none"])
+    assert read_task_head(path).summary["lowest"] == -math.inf
 
 
 def test_a_reader_of_yardsticks_does_not_see_tasks(path: Path, tmp_path: Path) -> None:

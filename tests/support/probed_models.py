@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from byte_models import BYTE_TOKENIZER
 
+from paribus.batch import Batch
 from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.interop.recorded_objective import write_objective
 from paribus.model import Transformer, save
+from paribus.probe.look import look_at
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.file_names import TOKENIZER_FILE
@@ -72,4 +75,32 @@ def without_attention(model: Transformer) -> Transformer:
                     attention.output.weight.zero_()
                     if attention.output.bias is not None:
                         attention.output.bias.zero_()
+    return model
+
+
+def with_planted_attention(model: Transformer, places: Sequence[Sequence[int]]) -> Transformer:
+    """A model of one layer and learned positions whose heads look at one place each: head h of
+    query t at `places[h][t]`, whatever the text is. Heads beyond them weigh all alike.
+
+    Positions are points of a circle. A query is the point that it looks for, 1,000 times as long.
+    """
+    (block,) = model.stack.layers
+    attention, length = block.attention, len(places[0])
+    angles = 2 * math.pi * torch.arange(length) / length
+    points_T2 = torch.stack([angles.cos(), angles.sin()], 1)
+    batch = Batch.of(torch.zeros(1, length, dtype=torch.int64))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.startswith("embedding"):
+                parameter.zero_()
+        place = "stack.attention_input.0"
+        inputs_TD = torch.from_numpy(look_at(model, batch, [place])[place])[0]
+        reading_DT = torch.linalg.pinv(inputs_TD)
+        for projection in (attention.query, attention.key):
+            projection.weight.zero_()
+            projection.bias.zero_()
+        for head, own in enumerate(places):
+            rows = slice(head * attention.d_head, head * attention.d_head + 2)
+            attention.key.weight[rows] = (reading_DT @ points_T2).T
+            attention.query.weight[rows] = (reading_DT @ (1000 * points_T2[list(own)])).T
     return model

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from paribus.design.probed_run import require_probeable
 from paribus.errors import SpecError
 from paribus.evaluate import answering_component
-from paribus.model.observed_places import places_of
 from paribus.objectives import require_permitted
-from paribus.probe.run import require_applicable
-from paribus.spec import ResolvedArchitecture, resolve
+from paribus.spec import resolve
 from paribus.spec.base import Spec
 from paribus.spec.begin import BeginFrom
 from paribus.spec.begin_reading import BeginOpener, take_begin
@@ -23,8 +22,7 @@ from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.left_out_stages import require_last_left_out, without_left_out_stages
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
-from paribus.spec.objectives import Objective, TextLabels, WordTags
-from paribus.spec.probes import ExpertsProbe
+from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
 from paribus.spec.stages import ArchitectureChange, indexed_stages, stage_architectures
@@ -235,7 +233,7 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
 def _require_answers(measure: OtherYardstick, run: RunSpec) -> None:
     objective = run.last.objective
     if isinstance(measure, ProbeYardstick):
-        _require_probeable(measure, resolve(stage_architectures(run)[-1]), objective)
+        require_probeable(measure, run)
         return
     has_head = isinstance(objective, TextLabels | WordTags)
     if isinstance(measure, HeadYardstick):
@@ -254,21 +252,6 @@ def _require_answers(measure: OtherYardstick, run: RunSpec) -> None:
             _require_parent(run)
     else:
         answering_component(objective, measure.label)
-
-
-def _require_probeable(
-    measure: ProbeYardstick, spec: ResolvedArchitecture, objective: Objective
-) -> None:
-    """SpecError where an arm has nothing that a probe looks at."""
-    place = f"{measure.branch}_weights"
-    if isinstance(measure.probe, ExpertsProbe):
-        place = "expert_choice"
-    if f"{measure.stack}.{place}" not in places_of(spec):
-        raise SpecError(
-            f"the probe {measure.probe.kind!r} looks at {measure.stack}.{place}, which this"
-            " architecture does not have; use a place that every arm has"
-        )
-    require_applicable(measure.probe, spec, objective)
 
 
 def _require_parent(run: RunSpec) -> None:

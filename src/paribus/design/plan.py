@@ -21,6 +21,7 @@ from paribus.design.item_checks import require_items_fit
 from paribus.design.length_checks import require_trainable_lengths
 from paribus.design.matching.size import architecture_size
 from paribus.design.matching.size_match import SizeMatch, match_size
+from paribus.design.probe_checks import require_kept_checkpoints
 from paribus.design.quantities import (
     QUANTITIES,
     TOTALS_TOLERANCE,
@@ -194,6 +195,7 @@ def make_plan(
     ready = _apply_budget(design, ready)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
+    require_kept_checkpoints(design, ready)
     lines = _control_lines(design, arms, ready, findings)
     _refuse_confounds(lines)
     here = run_environment(device, execution.n_jobs)

@@ -12,17 +12,23 @@ from paribus.probe.mean_values import MeanValues, Place
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probe_variants import (
+    AS_IS,
+    ATTENTION_ALONE,
+    UNTRAINED,
+    WITHOUT_FEED_FORWARD,
+    WITHOUT_SKIPS,
+)
 from paribus.spec.probes import CollapseProbe
 from paribus.watcher import Watcher
 
 AT_ONCE = 16  # texts
 VARIANTS: Mapping[str, tuple[Part, ...]] = {
-    "": (),
-    "without skips": ("skips",),
-    "without feed-forward": ("feed_forward",),
-    "attention alone": ("skips", "feed_forward"),
+    AS_IS: (),
+    WITHOUT_SKIPS: ("skips",),
+    WITHOUT_FEED_FORWARD: ("feed_forward",),
+    ATTENTION_ALONE: ("skips", "feed_forward"),
 }  # those of Dong 2021
-UNTRAINED = "untrained"
 
 
 def probe_collapse(

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from paribus.errors import SpecError
 from paribus.objectives.answering import answering_component
-from paribus.objectives.framing import Ids, lay_item
+from paribus.objectives.framing import Ids, ItemLayout, lay_item
+from paribus.probe.problem_batches import TargetAfterContext
 from paribus.probe.subject import ProbedModel
-from paribus.probe.target_loss import NOTHING, TargetAfterContext, TextLoss, item_losses
+from paribus.probe.target_loss import NOTHING, TextLoss, item_losses
 from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.probe_rows import ProbeRow
 from paribus.runtime import numpy_generator
@@ -52,7 +53,7 @@ def probe_context(
 ) -> Iterator[ProbeRow]:
     """The loss of the last quarter of each text, as a curve, and what the curves say."""
     require_likelihood(subject.checkpoint.objective())
-    split = _Split.of(subject, texts.length)
+    split = ContextSplit.of(subject.layout, texts.length)
     found: dict[ContextCut, TextLoss] = {}
     for cut in context_cuts(split.n_context):
         items = [_laid_target(subject, text, split, cut, spec.seed) for text in texts.texts]
@@ -73,7 +74,7 @@ def probe_context(
 
 def n_targets(subject: ProbedModel, texts: ProbeTexts) -> int:
     """How many targets are read in all, with a context each."""
-    split = _Split.of(subject, texts.length)
+    split = ContextSplit.of(subject.layout, texts.length)
     return len(texts.texts) * len(context_cuts(split.n_context))
 
 
@@ -99,23 +100,24 @@ def _summary(losses: dict[ContextCut, TextLoss], n_context: int) -> dict[str, fl
 
 
 @dataclass(frozen=True)
-class _Split:
+class ContextSplit:
     """Where the context of a text begins and ends; its targets are the rest."""
 
     begin: int
     end: int
 
     @staticmethod
-    def of(subject: ProbedModel, length: int) -> _Split:
-        begin = len(subject.layout.question_begin) + len(subject.layout.document_prefix)
+    def of(layout: ItemLayout, length: int) -> ContextSplit:
+        """SpecError where a length leaves too short a context."""
+        begin = len(layout.question_begin) + len(layout.document_prefix)
         end = length - length // 4
-        begin = max(begin, end - subject.layout.context_room(length - end))
+        begin = max(begin, end - layout.context_room(length - end))
         if end - begin <= FEWEST:
             raise SpecError(
                 f"length is {length}, which leaves {max(end - begin, 0)} tokens of context before"
                 f" the last quarter; use {2 * (begin + FEWEST + 1)} or more"
             )
-        return _Split(begin, end)
+        return ContextSplit(begin, end)
 
     @property
     def n_context(self) -> int:
@@ -123,7 +125,7 @@ class _Split:
 
 
 def _laid_target(
-    subject: ProbedModel, text: ProbeText, split: _Split, cut: ContextCut, seed: int
+    subject: ProbedModel, text: ProbeText, split: ContextSplit, cut: ContextCut, seed: int
 ) -> TargetAfterContext:
     context, target = text.tokens[split.begin : split.end], text.tokens[split.end :]
     layout = subject.layout

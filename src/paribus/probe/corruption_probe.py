@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from paribus.objectives import Problem
-from paribus.objectives.batching import batch_problems
 from paribus.probe.corrupted_input import (
     corrupted_text,
     corrupting_components,
     describe_component,
 )
 from paribus.probe.subject import ProbedModel
-from paribus.probe.target_loss import N_SEQUENCES, NOTHING, TextLoss, row_losses
+from paribus.probe.target_loss import NOTHING, TextLoss, problem_losses
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec.probes import CorruptionProbe
@@ -49,11 +48,8 @@ def n_posed(subject: ProbedModel, texts: ProbeTexts) -> int:
 
 def _loss(subject: ProbedModel, problems: Sequence[Problem]) -> TextLoss:
     """The loss of all targets of some problems of one row each."""
-    vocabulary, total = subject.layout.vocabulary, NOTHING
-    for first in range(0, len(problems), N_SEQUENCES):
-        batch = batch_problems(problems[first : first + N_SEQUENCES], vocabulary.pad)
-        total = sum(row_losses(subject.model, batch.to(subject.device), vocabulary), total)
-    return total
+    losses = problem_losses(subject, enumerate(problems))
+    return sum((loss for _, loss in losses), NOTHING)
 
 
 def _rows(corrupted: TextLoss, plain: TextLoss, texts: ProbeTexts) -> Iterator[ProbeRow]:

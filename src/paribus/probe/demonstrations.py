@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from paribus.canonical import canonical_hash
 from paribus.corpus.languages.episodes import (
     Episode,
     episode_letters,
@@ -38,11 +39,20 @@ from paribus.probe.regression_tasks import (
 from paribus.record.probe_rows import ProbeRow
 from paribus.runtime import derive_seed
 from paribus.spec.base import MAX_SIZE
+from paribus.spec.corpus import Corpus
 from paribus.spec.languages import (
     ClassificationLanguage,
     EpisodeKind,
     EpisodeLanguage,
     RegressionLanguage,
+)
+from paribus.spec.probe_variants import (
+    ACCURACY,
+    NATS,
+    RIDGE,
+    SQUARED_DIFFERENCE,
+    SQUARED_ERROR,
+    SYMBOL_MASS,
 )
 from paribus.watcher import Watcher
 
@@ -93,7 +103,7 @@ def demonstration_rows(
     """
     reader = ItemReader.of(checkpoint, model)
     language = language or taught_episodes(checkpoint)
-    questions = new_questions(language, 2 * n_items)
+    questions = drawn_questions(language, n_items)
     for n_demonstrations in range(language.min_length, language.max_length + 1):
         short = [with_demonstrations(language, one, n_demonstrations) for one in questions]
         for quantity, variant, values in _values(reader, language, short):
@@ -119,9 +129,9 @@ def _values(
     n_items = len(questions) // 2
     questions, other_questions = questions[:n_items], questions[n_items:]
     answers = symbol_answers(reader, language, questions)
-    yield "nats", "", answers.nats_B
-    yield "accuracy", "", answers.is_right_B
-    yield "mass of symbols", "", answers.mass_B
+    yield NATS, "", answers.nats_B
+    yield ACCURACY, "", answers.is_right_B
+    yield SYMBOL_MASS, "", answers.mass_B
     if isinstance(language, RegressionLanguage):
         tasks = _read_questions(language, questions)
         yield from regression_values(answers, tasks, _read_questions(language, other_questions))
@@ -136,16 +146,36 @@ def _read_questions(
     return read_tasks(language, sources, [question.answer for question in questions])
 
 
-def taught_episodes(checkpoint: LoadedCheckpoint) -> EpisodeKind:
-    """The language of examples that a checkpoint was last trained on."""
-    sources = () if checkpoint.stage is None else checkpoint.stage.corpus.sources
-    for source in sources:
+def episode_language(corpus: Corpus) -> EpisodeKind | None:
+    """The language of examples that a corpus has; the first of several."""
+    for source in corpus.sources:
         if isinstance(source, EpisodeLanguage):
             return source
-    raise UnsupportedError(
-        f"{checkpoint.folder} was not last trained on 'regression' or 'classification', so nothing"
-        " says which examples it can read; name a language, or use a run that was"
-    )
+    return None
+
+
+def taught_episodes(checkpoint: LoadedCheckpoint) -> EpisodeKind:
+    """The language of examples that a checkpoint was last trained on."""
+    language = None
+    if checkpoint.stage is not None:
+        language = episode_language(checkpoint.stage.corpus)
+    if language is None:
+        raise UnsupportedError(
+            f"{checkpoint.folder} was not last trained on 'regression' or 'classification', so"
+            " nothing says which examples it can read; use a run that was"
+        )
+    return language
+
+
+def drawn_questions(language: EpisodeKind, n_items: int) -> list[AnsweredQuestion]:
+    """Questions to ask, and as many others, to which rates of descent are fitted."""
+    return new_questions(language, 2 * n_items)
+
+
+def questions_fingerprint(language: EpisodeKind, questions: Sequence[AnsweredQuestion]) -> str:
+    """Which questions these are, and with how many examples they are asked."""
+    texts = [[question.question, question.answer] for question in questions]
+    return canonical_hash([language.min_length, language.max_length, texts])
 
 
 def new_questions(language: EpisodeKind, n_items: int) -> list[AnsweredQuestion]:
@@ -183,7 +213,7 @@ def symbol_answers(
 ) -> SymbolAnswers:
     """What a model says to each question, among the symbols that answers are written in."""
     letters = episode_letters(language)
-    require_symbols(reader, (*letters, *(question.question for question in questions)))
+    reader.encoder.require_symbols((*letters, *(question.question for question in questions)))
     ids = [reader.checkpoint.tokenizer.encode(letter)[0] for letter in letters]
     items = [reader.lay(question.question, question.answer) for question in questions]
     log_probabilities_BK = torch.zeros(len(items), len(ids), dtype=torch.float64)
@@ -193,18 +223,6 @@ def symbol_answers(
     return SymbolAnswers(log_probabilities_BK, torch.tensor(numbers))
 
 
-def require_symbols(reader: ItemReader, texts: Iterable[str]) -> None:
-    """UnsupportedError unless every symbol is one token."""
-    for text in texts:
-        n_tokens = len(reader.checkpoint.tokenizer.encode(text))
-        if n_tokens != len(text):
-            raise UnsupportedError(
-                f"the tokenizer of {reader.checkpoint.folder} makes {n_tokens} tokens of the"
-                f" {len(text)} symbols {text!r}, but each symbol must be one token; train with"
-                " corpus.tokenizer = 'bytes'"
-            )
-
-
 def regression_values(
     answers: SymbolAnswers, tasks: RegressionTasks, other_tasks: RegressionTasks
 ) -> Values:
@@ -212,12 +230,12 @@ def regression_values(
     tasks.
     """
     expected_B = answers.shares_BK @ bin_centres(tasks.bins)
-    yield "squared error", "", (expected_B - tasks.answers_B).square()
-    yield "nats", "ridge", posterior_nats(tasks)
+    yield SQUARED_ERROR, "", (expected_B - tasks.answers_B).square()
+    yield NATS, RIDGE, posterior_nats(tasks)
     for variant, predicted_B in known_predictions(tasks, other_tasks).items():
-        yield "squared error", variant, (predicted_B - tasks.answers_B).square()
-        yield "accuracy", variant, nearest_bins(tasks.bins, predicted_B) == tasks.answer_bins_B
-        yield "squared difference", variant, (expected_B - predicted_B).square()
+        yield SQUARED_ERROR, variant, (predicted_B - tasks.answers_B).square()
+        yield ACCURACY, variant, nearest_bins(tasks.bins, predicted_B) == tasks.answer_bins_B
+        yield SQUARED_DIFFERENCE, variant, (expected_B - predicted_B).square()
 
 
 def _classification_values(
@@ -233,7 +251,7 @@ def _classification_values(
     ):
         guesses = [guess(language, episode) for episode in episodes]
         is_right = [one == own.answer for one, own in zip(guesses, questions, strict=True)]
-        yield "accuracy", variant, torch.tensor(is_right)
+        yield ACCURACY, variant, torch.tensor(is_right)
 
 
 def _frequent_label(_: ClassificationLanguage, episode: Episode) -> str:

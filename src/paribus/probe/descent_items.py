@@ -11,9 +11,10 @@ from paribus.corpus.languages.episodes import read_episode
 from paribus.corpus.languages.questions import AnsweredQuestion
 from paribus.errors import SpecError, UnsupportedError
 from paribus.objectives.framing import Ids, LaidItem
-from paribus.probe.demonstrations import new_questions, require_symbols, with_demonstrations
+from paribus.probe.demonstrations import new_questions, with_demonstrations
 from paribus.probe.descent_similarity import MIN_EXAMPLES
 from paribus.probe.item_answers import ItemReader
+from paribus.probe.item_encoder import ItemEncoder
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.spec.languages import ClassificationLanguage, EpisodeKind
@@ -57,6 +58,11 @@ class DescentItem:
             tokens += (*one.inputs[self.n_before :], *one.target)
         return tokens
 
+    @property
+    def is_tuned_on_its_prompt(self) -> bool:
+        """Are the tokens of the prompt those that are tuned on, so that ranks can be compared?"""
+        return self.training_tokens == self.demonstration_tokens
+
 
 @dataclass(frozen=True)
 class EpisodeTexts(ProbeTexts):
@@ -98,18 +104,23 @@ def episode_prompts(
     return EpisodePrompts(language, tuple(questions), n_demonstrations, ProbeTexts(tuple(texts)))
 
 
+def descent_items(encoder: ItemEncoder, prompts: EpisodePrompts) -> tuple[DescentItem, ...]:
+    """All questions laid for a model, those of the prompts first."""
+    encoder.require_symbols([one.question for one in prompts.questions])
+    items = []
+    for question in prompts.questions:
+        items.append(_item(encoder, prompts.language, question, prompts.n_demonstrations))
+    return tuple(items)
+
+
 def descent_texts(
     subject: ProbedModel, corpus: TokenisedCorpus, spec: DescentProbe, length: int
 ) -> EpisodeTexts:
     """Prompts with the items that they are made of."""
     prompts = episode_prompts(subject.encode, corpus, spec, length)
     reader = ItemReader.of(subject.checkpoint, subject.model)
-    require_symbols(reader, [one.question for one in prompts.questions])
-    items = []
-    for question in prompts.questions:
-        items.append(_item(reader, prompts.language, question, prompts.n_demonstrations))
-    n_own = spec.n_texts
-    return EpisodeTexts(prompts.texts.texts, tuple(items[:n_own]), tuple(items[n_own:]))
+    items = descent_items(reader.encoder, prompts)
+    return EpisodeTexts(prompts.texts.texts, items[: spec.n_texts], items[spec.n_texts :])
 
 
 def _classification(corpus: TokenisedCorpus) -> ClassificationLanguage:
@@ -135,16 +146,16 @@ def _n_that_fit(
 
 
 def _item(
-    reader: ItemReader, language: EpisodeKind, question: AnsweredQuestion, n_demonstrations: int
+    encoder: ItemEncoder, language: EpisodeKind, question: AnsweredQuestion, n_demonstrations: int
 ) -> DescentItem:
     whole = with_demonstrations(language, question, n_demonstrations)
     alone = with_demonstrations(language, question, 0)
     episode = read_episode(language, whole.source)
     training = []
     for inputs, value in zip(episode.inputs, episode.values, strict=True):
-        training.append(reader.lay(alone.question.replace(alone.source, inputs), value))
+        training.append(encoder.lay(alone.question.replace(alone.source, inputs), value))
     return DescentItem(
-        in_context=reader.lay(whole.question, question.answer),
-        zero_shot=reader.lay(alone.question, question.answer),
+        in_context=encoder.lay(whole.question, question.answer),
+        zero_shot=encoder.lay(alone.question, question.answer),
         training=tuple(training),
     )

@@ -19,13 +19,14 @@ from paribus.objectives.batching import batch_problems
 from paribus.objectives.framing import LaidItem, item_problems
 from paribus.probe import descent_similarity as similarity
 from paribus.probe.descent_items import DescentItem, EpisodeTexts
+from paribus.probe.problem_batches import scored_states
 from paribus.probe.subject import ProbedModel
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec import Latent, ResolvedArchitecture
+from paribus.spec.probe_variants import RANK_CORRELATION, RECALL, UNTRAINED
 from paribus.spec.probes import DescentProbe
 from paribus.watcher import Watcher
 
-UNTRAINED = "untrained"
 STEPS = (0.003, 0.01, 0.03, 0.1)  # lengths of an update, over the norm of what it changes
 TUNED = (".key.weight", ".value.weight")
 Weights = Mapping[str, Tensor]
@@ -99,7 +100,7 @@ class _Tuner:
     def readings(self, item: DescentItem, step: float) -> _Readings:
         zero_shot, in_context = self._read(item.zero_shot, item), self._read(item.in_context, item)
         queries = None
-        if self.branch == "attention" and item.training_tokens == item.demonstration_tokens:
+        if self.branch == "attention" and item.is_tuned_on_its_prompt:
             queries = self._training_queries(item)
         with _temporary_update(self.weights, self.update(item), step):
             tuned = self._read(item.zero_shot, item)
@@ -109,9 +110,9 @@ class _Tuner:
         """Minus the gradient of the mean loss of the demonstrations, each read alone."""
         problems = [problem for one in item.training for problem in item_problems(self.layout, one)]
         problem = self._batch(problems)
-        states_BTD = self.subject.model.hidden_states(problem.inputs).states_BTD
         is_scored_BM = problem.weights_BM > 0
-        logits_MV = self.subject.model.logits(problem.gather_states(states_BTD)[is_scored_BM])
+        states_MD = scored_states(self.subject.model, problem)[is_scored_BM]
+        logits_MV = self.subject.model.logits(states_MD)
         loss = target_nats(logits_MV, problem.targets_BM[is_scored_BM]).mean()
         gradients = torch.autograd.grad(loss, list(self.weights.values()), materialize_grads=True)
         return {name: -one for name, one in zip(self.weights, gradients, strict=True)}
@@ -280,9 +281,10 @@ def _rank_correlations(readings: Sequence[_Readings], seed: int) -> dict[str, Te
         own = similarity.training_token_scores(queries_LD[None], one.training_queries_LSD)
         scores.append(own[0].cpu())
     in_context_NLS, tuned_NLS = torch.stack(shown), torch.stack(scores)
+    by_lot = similarity.random_rank_correlation(in_context_NLS, seed)
     return {
-        "Kendall's tau": similarity.attention_rank_correlation(in_context_NLS, tuned_NLS),
-        "Kendall's tau, random attention": similarity.random_rank_correlation(in_context_NLS, seed),
+        RANK_CORRELATION: similarity.attention_rank_correlation(in_context_NLS, tuned_NLS),
+        f"{RANK_CORRELATION}, random attention": by_lot,
     }
 
 
@@ -296,4 +298,4 @@ def _answer_rows(readings: Sequence[_Readings], row: partial[ProbeRow]) -> Itera
     recall = similarity.recall_of_tuned(zero_shot, in_context, tuned)
     if recall is not None:
         n_corrected = int((~zero_shot & tuned).sum())
-        yield replace(row(quantity="Rec2FTP", value=recall), n=n_corrected)
+        yield replace(row(quantity=RECALL, value=recall), n=n_corrected)

@@ -18,6 +18,7 @@ from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec import Dense, ResolvedArchitecture
+from paribus.spec.probe_variants import OF_DOMAINS, OF_TOKENS
 from paribus.spec.probes import ExpertsProbe
 from paribus.watcher import Watcher
 
@@ -53,7 +54,7 @@ def probe_experts(
             torch.cat(batches)[..., :1], own.tokens_BT.cpu(), n_experts, subject.spec.n_vocab
         )
         row = partial(ProbeRow, probe="experts", n=own.tokens_BT.numel(), stack=stack, layer=layer)
-        yield from _information_rows(firsts, "the token", row)
+        yield from _information_rows(firsts, OF_TOKENS, row)
         for row in _token_rows(subject, by_token, batches[0].shape[-1], spec.n_tokens):
             yield replace(row, stack=stack, layer=layer)
     yield from _saturation_rows(subject, texts, observer, watcher)
@@ -138,7 +139,7 @@ def _domain_rows(
     by_domain = counts.counts_by_group(choices_BTK, groups_BT, n_experts, len(domains))
     if len(domains) > 1:
         firsts = counts.counts_by_group(choices_BTK[..., :1], groups_BT, n_experts, len(domains))
-        yield from _information_rows(firsts, "the domain", row)
+        yield from _information_rows(firsts, OF_DOMAINS, row)
     shares = counts.shares_by_group(by_domain, n_active)
     for domain, own in zip(domains, shares.tolist(), strict=True):
         for expert, share in enumerate(own):
@@ -148,13 +149,12 @@ def _domain_rows(
 
 
 def _information_rows(
-    counts_GN: Tensor, group: str, row: partial[ProbeRow]
+    counts_GN: Tensor, quantity: str, row: partial[ProbeRow]
 ) -> Iterator[ProbeRow]:
     """How much the group of a token tells about its first expert; nothing where all are rare."""
     told, by_chance = counts.information(counts_GN)
     if math.isnan(told):
         return
-    quantity = f"what {group} tells of the expert"
     yield row(quantity=quantity, value=told)
     yield row(quantity=f"{quantity}, by chance", value=by_chance)
 

@@ -25,12 +25,12 @@ from paribus.probe.position_gradients import GradientPath, gradient_path, positi
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probe_variants import GRADIENT_DISTANCE, REACHED_PAIRS, UNIFORM_ATTENTION
 from paribus.spec.probes import FlowProbe
 from paribus.watcher import Watcher
 
 AT_ONCE = 4  # texts
 N_CURVE_POINTS = 32  # of gradient norms
-UNIFORM = "uniform attention"
 
 
 def probe_flow(
@@ -78,7 +78,7 @@ class AttentionObserver:
         # one text stands for all: they have one length and no padding
         n_heads = value.shape[1]
         uniform = uniform_attention(visible[:1]).expand(1, n_heads, *value.shape[2:])
-        self._measure(uniform, here.of_variant(UNIFORM))
+        self._measure(uniform, here.of_variant(UNIFORM_ATTENTION))
 
     def _measure(self, weights_BHTS: Tensor, place: Place) -> None:
         found = {
@@ -98,7 +98,7 @@ def _add_gradients(means: MeanValues, norms_BT: Tensor, path: GradientPath) -> N
     place = Place(stack=path.outputs.split(".")[0])
     distances_T = path.distances(norms_BT.shape[1])
     shares_BT = norms_BT / norms_BT.sum(1, keepdim=True)
-    means.add_texts(place, "gradient distance", (shares_BT * distances_T).sum(1))
+    means.add_texts(place, GRADIENT_DISTANCE, (shares_BT * distances_T).sum(1))
     for distance in _curve_points(int(distances_T.min()), int(distances_T.max())):
         here = place.at(distance, "distance")
         is_there = distances_T == distance
@@ -129,7 +129,7 @@ def _reached_rows(subject: ProbedModel, texts: ProbeTexts) -> Iterator[ProbeRow]
         for depth, share in enumerate(shares):
             yield ProbeRow(
                 probe="flow",
-                quantity="reached pairs",
+                quantity=REACHED_PAIRS,
                 value=share,
                 n=layout.length**2,
                 stack=name,

@@ -24,10 +24,10 @@ from paribus.probe.posed_texts import posed_texts, require_running_text
 from paribus.probe.subject import ProbedModel, steps_done
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probe_variants import GRADIENT_NORM, UNTRAINED
 from paribus.spec.probes import GradientsProbe
 from paribus.watcher import Watcher
 
-UNTRAINED = "untrained"
 # how far parameters are moved, over their norm: losses bend on a smaller scale than rounding asks
 DIFFERENCE_STEP = 1e-5
 
@@ -110,7 +110,7 @@ class _PosedLoss:
         whole, rows = _norm(total.values()), []
         for (stack, layer), norm in gradient_norms(total).items():
             if layer is not None:
-                rows.append(row(quantity="gradient norm", value=norm, stack=stack, layer=layer))
+                rows.append(row(quantity=GRADIENT_NORM, value=norm, stack=stack, layer=layer))
         found = {
             "gradient norm per target": whole,
             "gradient norm per token": whole * n_targets / n_tokens,

@@ -33,14 +33,30 @@ def ridge_prediction(
 def descent_prediction(
     inputs_BKD: Tensor, outputs_BK: Tensor, query_BD: Tensor, n_steps: int, rate: float
 ) -> Tensor:
-    """Gradient descent on the mean of ½ (w·x - y)² over the examples, from w = 0."""
+    """Gradient descent on the mean of ½ (w·x - y)² over the examples, from w = 0.
+
+    Of several steps, the rate of a task is at most the limit of its stability: above it, errors
+    grow with each step. One step cannot diverge, and has the rate that is given.
+    """
     weight_BD = torch.zeros_like(query_BD)
     n_examples = max(inputs_BKD.shape[1], 1)
+    rate_B1 = torch.full_like(query_BD[:, :1], rate)
+    if n_steps > 1:
+        rate_B1 = rate_B1.minimum(largest_stable_rate(inputs_BKD)[:, None])
     for _ in range(n_steps):
         error_BK = (inputs_BKD @ weight_BD[..., None])[..., 0] - outputs_BK
         gradient_BD = (error_BK[:, None] @ inputs_BKD)[:, 0] / n_examples
-        weight_BD = weight_BD - rate * gradient_BD
+        weight_BD = weight_BD - rate_B1 * gradient_BD
     return (query_BD * weight_BD).sum(-1)
+
+
+def largest_stable_rate(inputs_BKD: Tensor) -> Tensor:
+    """2 / λmax of XᵀX / K, [B]; infinite without examples. Descent multiplies the error along an
+    eigenvector by 1 - rate · λ, so up to this rate no error grows.
+    """
+    n_examples = max(inputs_BKD.shape[1], 1)
+    curvature_BDD = inputs_BKD.mT @ inputs_BKD / n_examples
+    return 2 / torch.linalg.eigvalsh(curvature_BDD)[:, -1].clamp_min(0)
 
 
 def mean_prediction(inputs_BKD: Tensor, outputs_BK: Tensor, query_BD: Tensor) -> Tensor:
@@ -67,7 +83,7 @@ def fit_rate(
     errors = []
     for rate in RATES:
         predicted_B = descent_prediction(inputs_BKD, outputs_BK, query_BD, n_steps, rate)
-        errors.append((predicted_B - answers_B).square().mean().nan_to_num(nan=float("inf")).item())
+        errors.append((predicted_B - answers_B).square().mean().item())
     return RATES[errors.index(min(errors))]
 
 

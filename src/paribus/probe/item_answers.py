@@ -6,22 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import Tensor
 
-from paribus.errors import UnsupportedError
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint
 from paribus.model import Transformer
-from paribus.objectives import require_permitted
-from paribus.objectives.answering import answering_component, mixture_of_one
-from paribus.objectives.batching import batch_problems
-from paribus.objectives.framing import ItemLayout, LaidItem, item_layout, item_problems, lay_item
+from paribus.objectives.framing import ItemLayout, LaidItem
 from paribus.objectives.problem import Problem
+from paribus.probe.item_encoder import ItemEncoder, answer_layout
+from paribus.probe.problem_batches import (
+    TargetAfterContext,
+    numbered_problems,
+    problem_batches,
+    scored_states,
+)
 
 N_SEQUENCES = 64
-CHECK_LENGTH = 256  # positions of the example by which it is seen whether answers are hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,30 +31,26 @@ class ItemReader:
 
     checkpoint: LoadedCheckpoint
     model: Transformer
-    layout: ItemLayout
+    encoder: ItemEncoder
 
     @staticmethod
     def of(checkpoint: LoadedCheckpoint, model: Transformer) -> ItemReader:
         """SpecError where a model gives no likelihood of a target after its context."""
-        component = answering_component(checkpoint.objective(), "likelihood")
-        window = checkpoint.spec.max_length
+        spec, window = checkpoint.spec, checkpoint.spec.max_length
         if checkpoint.stage is not None:
             window = min(window, checkpoint.stage.training.length)
-        require_permitted(mixture_of_one(component), checkpoint.spec, min(window, CHECK_LENGTH))
-        layout = item_layout(component, checkpoint.spec, checkpoint.vocabulary, window)
-        return ItemReader(checkpoint, model, layout)
+        layout = answer_layout(checkpoint.objective(), spec, checkpoint.vocabulary, window)
+        in_turns = checkpoint.chat_template is not None
+        encoder = ItemEncoder(str(checkpoint.folder), checkpoint.tokenizer, layout, in_turns)
+        return ItemReader(checkpoint, model, encoder)
+
+    @property
+    def layout(self) -> ItemLayout:
+        return self.encoder.layout
 
     def lay(self, context: str, target: str) -> LaidItem:
         """The tokens of an item; UnsupportedError where its context is too long for the model."""
-        context_ids = self.checkpoint.encode_prompt(context)
-        target_ids = self.checkpoint.tokenizer.encode(target)
-        item = lay_item(self.layout, repr(context[-20:]), context_ids, target_ids)
-        if item.n_truncated:
-            raise UnsupportedError(
-                f"a context of {len(context_ids)} tokens does not fit the window of"
-                f" {self.layout.window}; ask for shorter ones"
-            )
-        return item
+        return self.encoder.lay(context, target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,25 +74,17 @@ def token_answers(
     for one token at a time, an item has several.
     """
     device = reader.model.embedding.weight.device
-    problems = _problems(reader.layout, items)
-    while batch := list(islice(problems, n_sequences)):
-        problem = batch_problems([one for _, one in batch], reader.layout.vocabulary.pad)
-        yield from _row_answers(reader.model, problem.to(device), [number for number, _ in batch])
-
-
-def _problems(layout: ItemLayout, items: Sequence[LaidItem]) -> Iterator[tuple[int, Problem]]:
-    def n_tokens(number: int) -> tuple[int, int]:
-        return len(items[number].inputs), len(items[number].target)
-
-    for number in sorted(range(len(items)), key=n_tokens):
-        for problem in item_problems(layout, items[number]):
-            yield number, problem
+    laid = [TargetAfterContext(reader.layout, item) for item in items]
+    pad = reader.layout.vocabulary.pad
+    batches = problem_batches(numbered_problems(laid), pad, device, n_sequences)
+    for numbers, problem in batches:
+        yield from _row_answers(reader.model, problem, numbers)
 
 
 def _row_answers(
     model: Transformer, problem: Problem, numbers: Sequence[int]
 ) -> Iterator[TokenAnswers]:
-    states = problem.gather_states(model.hidden_states(problem.inputs).states_BTD)
+    states = scored_states(model, problem)
     for row, number in enumerate(numbers):
         is_scored = problem.weights_BM[row] > 0
         logits_MV = model.logits(states[row][is_scored]).float()

@@ -13,12 +13,12 @@ from paribus.probe.position_classifier import classifier_position_score
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probe_variants import AS_IS, SHUFFLED_POSITIONS, TWO_LAYERS, UNTRAINED
 from paribus.spec.probes import PositionsProbe
 from paribus.watcher import Watcher
 
 AT_ONCE = 16  # texts
-UNTRAINED, SHUFFLED = "untrained", "positions shuffled"
-FITS = {"": ridge_position_score, "two layers": classifier_position_score}  # "" is a line
+FITS = {AS_IS: ridge_position_score, TWO_LAYERS: classifier_position_score}  # as it is: a line
 
 
 def probe_positions(
@@ -40,7 +40,7 @@ def probe_positions(
             for fit in fits:
                 for is_shuffled in (False, True) if variant == "" else (False,):
                     score = FITS[fit](states_BTD, spec.seed, is_shuffled=is_shuffled)
-                    name = ", ".join(filter(None, (fit, variant, SHUFFLED * is_shuffled)))
+                    name = ", ".join(filter(None, (fit, variant, SHUFFLED_POSITIONS * is_shuffled)))
                     yield from _rows(score, stack, depth, name)
             watcher.advance(1)
 

@@ -25,6 +25,7 @@ from paribus.probe.spectra import (
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec.probe_variants import LOG_DETERMINANT, scaled_scores
 from paribus.spec.probes import RankProbe
 from paribus.watcher import Watcher
 
@@ -74,7 +75,7 @@ class SpectraObserver:
         self._measure(scores, value, here)
         for sd in self._spec.score_sds:
             rescaled = rescale_scores(scores, value, sd)
-            self._measure(rescaled, value, here.of_variant(f"scores at sd {sd:g}"))
+            self._measure(rescaled, value, here.of_variant(scaled_scores(sd)))
         self._watcher.advance(scores.shape[0] * scores.shape[1] * (1 + len(self._spec.score_sds)))
 
     def _measure(self, scores_BHTS: Tensor, visible: Tensor, place: Place) -> None:
@@ -91,7 +92,7 @@ class SpectraObserver:
         if place.branch == "attention":
             determinant = log_determinant(scores_BHTS, visible.expand_as(scores_BHTS))
             assert determinant is not None
-            add("log |det|", determinant)
+            add(LOG_DETERMINANT, determinant)
         shares = energy_shares(values_BHN)
         for n_directions in self._spec.n_directions:
             if n_directions <= shares.shape[-1]:

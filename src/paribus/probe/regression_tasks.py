@@ -20,8 +20,8 @@ from paribus.probe.in_context import (
     ridge_prediction,
 )
 from paribus.spec.languages import VALUE_SYMBOLS, RegressionLanguage
+from paribus.spec.probe_variants import DESCENT_STEPS, MEAN, RIDGE, descent_learner
 
-DESCENT_STEPS = (1, 2, 4, 16)
 SMALLEST_PROBABILITY = 1e-12  # of a bin, before its logarithm is taken
 
 
@@ -95,19 +95,12 @@ def known_predictions(tasks: RegressionTasks, other_tasks: RegressionTasks) -> d
     The rates of gradient descent are those that do best on other tasks with as many examples.
     """
     seen, others = without_outermost(tasks), without_outermost(other_tasks)
-    predictions = {"ridge": ridge_prediction(*seen, tasks.ridge), "mean": mean_prediction(*seen)}
+    predictions = {RIDGE: ridge_prediction(*seen, tasks.ridge), MEAN: mean_prediction(*seen)}
     for n_steps in DESCENT_STEPS:
         rate = fit_rate(*others, other_tasks.answers_B, n_steps)
-        predictions[descent_name(n_steps)] = descent_prediction(*seen, n_steps, rate)
+        predictions[descent_learner(n_steps)] = descent_prediction(*seen, n_steps, rate)
     largest = tasks.bins.centre(tasks.bins.n_bins - 1)
     return {name: one.clamp(-largest, largest) for name, one in predictions.items()}
-
-
-def descent_name(n_steps: int) -> str:
-    """Gradient descent of so many steps, in words."""
-    if n_steps == 1:
-        return "1 step of gradient descent"
-    return f"{n_steps} steps of gradient descent"
 
 
 def posterior_nats(tasks: RegressionTasks) -> Tensor:

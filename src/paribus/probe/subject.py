@@ -24,6 +24,7 @@ from paribus.record.checkpoints import Checkpoint, checkpoint_folders, verify_ch
 from paribus.record.file_names import checkpoint_step
 from paribus.spec import ResolvedArchitecture
 from paribus.spec.objectives import Objective
+from paribus.spec.probe_variants import after_steps
 
 
 def text_layout(
@@ -42,7 +43,7 @@ def laid_text(layout: ItemLayout, tokenizer: Tokenizer, text: str) -> Ids:
 
 def steps_done(checkpoint: Checkpoint) -> str:
     """A checkpoint by the number of steps before it; the first step is 0."""
-    return f"step {checkpoint.step + 1}"
+    return after_steps(checkpoint.step + 1)
 
 
 @dataclass(frozen=True, eq=False)

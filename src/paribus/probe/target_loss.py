@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import Tensor
@@ -13,11 +12,15 @@ from torch import Tensor
 from paribus.batch import Vocabulary
 from paribus.model import Transformer
 from paribus.objectives import Problem, target_nats
-from paribus.objectives.batching import batch_problems
-from paribus.objectives.framing import ItemLayout, LaidItem, item_problems
+from paribus.probe.problem_batches import (
+    NumberedProblem,
+    TargetAfterContext,
+    numbered_problems,
+    problem_batches,
+    scored_states,
+)
 from paribus.probe.subject import ProbedModel
 
-N_SEQUENCES = 16
 MAX_POSITIONS = 512  # whose logits are held at a time
 
 
@@ -39,34 +42,21 @@ class TextLoss:
 NOTHING = TextLoss(0.0, 0)
 
 
-@dataclass(frozen=True)
-class TargetAfterContext:
-    """Tokens to predict after others, laid as a layout says."""
-
-    layout: ItemLayout
-    item: LaidItem
-
-
-def item_losses(
-    subject: ProbedModel, items: Sequence[TargetAfterContext], n_sequences: int = N_SEQUENCES
-) -> list[TextLoss]:
+def item_losses(subject: ProbedModel, items: Sequence[TargetAfterContext]) -> list[TextLoss]:
     """The loss of each target, in their order."""
     losses = [NOTHING] * len(items)
-    numbered = _numbered_problems(items)
-    while batch := list(islice(numbered, n_sequences)):
-        pad = subject.layout.vocabulary.pad
-        problem = batch_problems([problem for _, problem in batch], pad).to(subject.device)
-        own = row_losses(subject.model, problem, subject.layout.vocabulary)
-        for (number, _), loss in zip(batch, own, strict=True):
-            losses[number] = losses[number] + loss
+    for number, loss in problem_losses(subject, numbered_problems(items)):
+        losses[number] = losses[number] + loss
     return losses
 
 
-def _numbered_problems(items: Iterable[TargetAfterContext]) -> Iterator[tuple[int, Problem]]:
-    """Every question and whose it is."""
-    for number, one in enumerate(items):
-        for problem in item_problems(one.layout, one.item):
-            yield number, problem
+def problem_losses(
+    subject: ProbedModel, numbered: Iterable[NumberedProblem]
+) -> Iterator[tuple[int, TextLoss]]:
+    """The loss of each problem, and its number."""
+    vocabulary = subject.layout.vocabulary
+    for numbers, problem in problem_batches(numbered, vocabulary.pad, subject.device):
+        yield from zip(numbers, row_losses(subject.model, problem, vocabulary), strict=True)
 
 
 @torch.no_grad()
@@ -82,8 +72,7 @@ def row_losses(model: Transformer, problem: Problem, vocabulary: Vocabulary) -> 
 
 def scored_nats(model: Transformer, problem: Problem, is_scored_BM: Tensor) -> Tensor:
     """Nats of the targets that are asked for, [B, M], in float64; 0 for the others."""
-    states_BTD = model.hidden_states(problem.inputs).states_BTD
-    states_MD = problem.gather_states(states_BTD)[is_scored_BM]
+    states_MD = scored_states(model, problem)[is_scored_BM]
     targets_M = problem.targets_BM[is_scored_BM]
     nats = [torch.zeros(0, device=targets_M.device)]
     for first in range(0, len(targets_M), MAX_POSITIONS):

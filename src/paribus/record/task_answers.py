@@ -127,7 +127,7 @@ def task_evaluation_path(
 
 def write_task_evaluation(path: Path, evaluation: TaskEvaluation) -> None:
     """Write all answers of a task at once; numbers that are not finite are null and named."""
-    lines = [asdict(evaluation.head), *map(_answer_row, evaluation.answers)]
+    lines = [_head_table(evaluation.head), *map(_answer_row, evaluation.answers)]
     with explained(path.parent, "made", "remove what is in its place"):
         path.parent.mkdir(exist_ok=True)
     content = "".join(canonical_json(line) + "\n" for line in lines).encode()
@@ -187,16 +187,33 @@ def _read_head(line: bytes, path: Path) -> TaskHead:
 
 
 def _parse_head(table: dict[str, Any]) -> TaskHead:
+    odd = table.pop(NONFINITE, {})
     head = TaskHead(**table)
     for name, kind in _HEAD_TYPES.items():
         value = table[name]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ValueError(f"its {name} is {str(value)[:40]}")
+    if not isinstance(odd, dict):
+        raise ValueError(f"its {NONFINITE} is {str(odd)[:40]}")
+    for name, value in odd.items():
+        head.summary[name] = float(value)
     for name in ("floors", "summary"):
         for key, value in table[name].items():
             if not isinstance(value, int | float) or isinstance(value, bool):
                 raise ValueError(f"its {name}.{key} is {str(value)[:40]}")
     return head
+
+
+def _head_table(head: TaskHead) -> dict[str, Any]:
+    """A head as it is written; scores that are not finite are null and named, as in answers."""
+    table, odd = asdict(head), dict[str, str]()
+    for name, value in table["summary"].items():
+        if not math.isfinite(value):
+            odd[name] = repr(float(value))
+            table["summary"][name] = None
+    if odd:
+        table[NONFINITE] = odd
+    return table
 
 
 def _answer_row(answer: TaskAnswer) -> dict[str, Any]:

@@ -172,6 +172,13 @@ PROBE_UNITS: Mapping[str, Mapping[str, str]] = {
         "Kendall's tau": "",
         "Rec2FTP": "",
     },
+    "in-context": {
+        "squared error": "",
+        "squared difference": "",
+        "nats": "nats",
+        "accuracy": "",
+        "mass of symbols": "",
+    },
 }
 
 

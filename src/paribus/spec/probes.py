@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from paribus.errors import SpecError
 from paribus.nearest import did_you_mean
-from paribus.spec.base import Count, NonNegative, Positive, Spec, as_tuple, read_kind
+from paribus.spec.base import MAX_SIZE, Count, NonNegative, Positive, Spec, as_tuple, read_kind
 from paribus.spec.reading import describe_faults
 
 TextLength = Annotated[int, Field(ge=2, le=1_000_000)]
@@ -62,7 +62,7 @@ class PositionsProbe(TextProbe):
     """How well a token's position can be read off its state, layer by layer."""
 
     kind: Literal["positions"] = "positions"
-    n_texts: Count = 32
+    n_texts: Annotated[int, Field(ge=2, le=MAX_SIZE)] = 32
     """Number of texts. Half of them fit a probe, the others test it."""
     classifier: bool = False
     """Whether a classifier of two layers is fitted beside the line. It takes a minute a layer."""
@@ -159,8 +159,6 @@ HeldOutProbe = (
     | CorruptionProbe
     | DescentProbe
 )
-# what a design can show
-HeldOutProbeKind = Annotated[HeldOutProbe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 Probe = HeldOutProbe | InContextProbe
 ProbeKind = Annotated[Probe, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PROBES: Mapping[str, type[Probe]] = {

@@ -12,12 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from paribus.errors import SpecError
-from paribus.nearest import did_you_mean
 from paribus.spec.base import MAX_SIZE, Count, Spec, read_kind, with_tuples
 from paribus.spec.corpus import Corpus, gives_pairs
 from paribus.spec.measure import (
     LIKELIHOOD,
-    PROBE_UNITS,
     PSEUDO_LIKELIHOOD,
     TASK_MEASURES,
     LikelihoodKind,
@@ -27,12 +25,12 @@ from paribus.spec.measure import (
 )
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
-from paribus.spec.probes import HeldOutProbeKind
+from paribus.spec.probe_variants import DRAWN, place_fault, quantity_fault, variant_fault
+from paribus.spec.probes import ProbeKind
 from paribus.spec.reading import describe_faults
 from paribus.spec.tasks import LabelMeasure, ProtocolKind, TaskKind, ZeroShot
 
 HeldOutSplit = Literal["valid", "test"]
-BY_BRANCH = ("rank", "flow")  # probes that tell self-attention and cross-attention apart
 ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
 
 
@@ -148,34 +146,38 @@ class ProbeYardstick(Spec):
     """
 
     kind: Literal["probe"] = "probe"
-    probe: HeldOutProbeKind
+    probe: ProbeKind
     """The probe: its kind, or a table of its fields."""
     quantity: str
-    """What is shown: the mean over layers and heads, or of a curve over depth its last value."""
+    """What is shown: the mean over layers and heads, or of a curve over depth or over examples its
+    last value.
+    """
     stack: Literal["stack", "encoder"] = "stack"
-    """Which stack is looked at."""
+    """Which stack is looked at, where a quantity is not of the whole model."""
     branch: Literal["attention", "cross"] = "attention"
     """Which attention is looked at, by the probes `rank` and `flow`."""
     variant: str = ""
     """What is changed in the model, as the rows of the probe name it, such as `scores at sd 1`. If
-    empty, nothing.
+    empty, nothing. Of `in-context` the known learner, the number of examples, or both, as in
+    `ridge, 4 examples`.
     """
     split: HeldOutSplit = "test"
-    """Which held-out documents are read."""
+    """Which held-out documents are read, by probes that draw none of their own."""
 
     @model_validator(mode="after")
-    def _require_quantity(self) -> ProbeYardstick:
-        known = PROBE_UNITS[self.probe.kind]
-        if self.quantity not in known:
-            raise ValueError(
-                f"quantity is {self.quantity!r}; {did_you_mean(self.quantity, known)}the probe"
-                f" {self.probe.kind!r} has {', '.join(map(repr, known))}"
+    def _require_rows(self) -> ProbeYardstick:
+        fault = (
+            quantity_fault(self.probe, self.quantity)
+            or place_fault(self.probe, self.quantity, self.stack, self.branch)
+            or variant_fault(self.probe, self.quantity, self.variant)
+        )
+        if fault is None and self.split != "test" and self.probe.kind in DRAWN:
+            fault = (
+                f"split is {self.split!r}, but the probe {self.probe.kind!r} draws documents of its"
+                " own; leave it out"
             )
-        if self.branch != "attention" and self.probe.kind not in BY_BRANCH:
-            raise ValueError(
-                f"branch is {self.branch!r}, but the probe {self.probe.kind!r} does not tell"
-                f" branches apart; leave it out, or use {' or '.join(map(repr, BY_BRANCH))}"
-            )
+        if fault is not None:
+            raise ValueError(fault)
         return self
 
     @property
