@@ -47,8 +47,9 @@ def test_the_page_has_the_section_with_differences_and_figures(report: ReportDat
 
 
 def test_the_figures_are_means_over_seeds(report: ReportData) -> None:
-    assert list(report.probe_rows) == report.order
-    rows = report.probe_rows["prefix"]
+    (probe,) = report.probes
+    assert list(probe.rows) == report.order
+    rows = probe.rows["prefix"]
     assert len(rows) == len(all_probe_rows(2, 3))
     loss = next(row for row in rows if row.quantity == "loss" and row.x == 1)
     assert loss.value == pytest.approx(3 + 0.0125)  # 3 + (1 + 0.25) / 100
@@ -68,7 +69,7 @@ def test_a_study_without_probes_has_no_such_section(tmp_path: Path) -> None:
     assert SECTION not in page
     assert 'href="#inside"' not in page
     assert "## Inside" not in markdown_report(report)
-    assert report.probe_rows == {}
+    assert report.probes == ()
 
 
 def test_runs_that_keep_no_rows_have_tables_alone(tmp_path: Path) -> None:

@@ -53,7 +53,6 @@ def probe_figures(
     are drawn where they have a caption, those of another probe all.
     """
     own = {run: finite_rows(rows) for run, rows in runs.items()}
-    own = {run: rows for run, rows in own.items() if rows}
     figures = [attention_figure(maps)]
     for shape in _shapes(own):
         figures += _shape_figures(own, shape)
