@@ -21,16 +21,16 @@ from paribus.report.probe_panels import (
     probe_figure,
 )
 
-SIDE = 230  # pixels
+SIDE = 216  # pixels: about as wide as a panel has room beside its axis
 FILE_SIDE = 300
 N_LISTED = 10  # heaviest blocks in the table
 Segment = tuple[int, int, int, int]  # x, y, x2, y2
 CAPTION = (
     "How much each query (a row, from the top down) takes of each key (a column), while the model"
-    " reads one text. Darker is more, on a scale of square roots, for each head its own. The line"
-    " is the edge of what the mask lets a query see. Long texts are drawn as means over blocks of"
-    " tokens. This is one text and a few heads: it shows what attention looks like, not what is"
-    " usual, and a weight is not by itself an influence on the answer."
+    " reads one text. A stronger colour is more, on a scale of square roots, for each head its own."
+    " The line is the edge of what the mask lets a query see. Long texts are drawn as means over"
+    " blocks of tokens. This is one text and a few heads: it shows what attention looks like, not"
+    " what is usual, and a weight is not by itself an influence on the answer."
 )
 
 

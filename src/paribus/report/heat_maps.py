@@ -26,6 +26,7 @@ from paribus.report.probe_panels import (
     Panel,
     ProbeFigure,
     RunRows,
+    axis_name,
     distinct_places,
     has_encoder,
     layers_shown,
@@ -74,7 +75,7 @@ def head_maps(runs: RunRows, quantity: str, caption: str) -> ProbeFigure | None:
     for place in distinct_places(own):
         here = of_place(own, place)
         ends = value_ends([row.value for rows in here.values() for row in rows])
-        axes = HeatAxes("layer", "head", quantity, ends)
+        axes = HeatAxes("layer", "head", axis_name(probe_of(own), quantity), ends)
         for run, rows in here.items():
             name = run if len(runs) > 1 else ""
             title = panel_title(name, place.label(has_encoder(runs)))

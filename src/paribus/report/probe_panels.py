@@ -12,6 +12,7 @@ import altair as alt
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.charts import Plot, chart_data, chart_spec, css_colour
 from paribus.report.numbers import round_digits, significant, true_minus
+from paribus.spec.measure import PROBE_UNITS
 
 RunRows = Mapping[str, Sequence[ProbeRow]]  # what was found in each run, or in each arm
 RowTest = Callable[[ProbeRow], bool]
@@ -21,6 +22,8 @@ MAX_LAYERS = 6  # that are told apart in a figure
 FILL = "arm-1"  # colour of maps and bars
 MAX_TITLE = 22  # letters of a line
 _DIGITS = 4  # that a picture can show, and that a page has room for
+# of quantities that are curves alone, so that no design shows them
+CURVE_UNITS = {"context": {"loss": "bits per byte"}}
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -89,6 +92,12 @@ def selected_rows(runs: RunRows, is_selected: RowTest) -> dict[str, list[ProbeRo
     """Rows that pass a test, of the runs that have any."""
     selected = {run: [row for row in rows if is_selected(row)] for run, rows in runs.items()}
     return {run: rows for run, rows in selected.items() if rows}
+
+
+def axis_name(probe: str, quantity: str) -> str:
+    """A quantity with its unit, where it has one."""
+    unit = {**PROBE_UNITS.get(probe, {}), **CURVE_UNITS.get(probe, {})}.get(quantity, "")
+    return f"{quantity}, {unit}" if unit else quantity
 
 
 def probe_of(runs: RunRows) -> str:
