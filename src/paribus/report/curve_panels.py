@@ -211,7 +211,7 @@ def _x_axis(points: Sequence[CurvePoint], axes: CurveAxes) -> alt.X:
         grid=False,
         values=ticks,
         tickCount=6,
-        labelOverlap="greedy",
+        labelOverlap=alt.Undefined if axes.is_log_x else True,
         labelFlush=False,
         labelExpr=PLAIN_LABEL,
     )

@@ -28,8 +28,8 @@ from paribus.report.probe_panels import (
     RunRows,
     axis_name,
     distinct_places,
-    has_encoder,
     layers_shown,
+    main_stack_name,
     number_text,
     of_place,
     panel_data,
@@ -78,7 +78,7 @@ def head_maps(runs: RunRows, quantity: str, caption: str) -> ProbeFigure | None:
         axes = HeatAxes("layer", "head", axis_name(probe_of(own), quantity), ends)
         for run, rows in here.items():
             name = run if len(runs) > 1 else ""
-            title = panel_title(name, place.label(has_encoder(runs)))
+            title = panel_title(name, place.label(main_stack_name({run: runs[run]})))
             panels.append(_head_panel(rows, title, axes))
     key = slug(f"{probe_of(own)} {quantity} map")
     return probe_figure(key, f"{capitalise(quantity)}, head by head", caption, panels)
@@ -125,7 +125,8 @@ def _layer_panels(runs: RunRows, has_many_runs: bool) -> list[tuple[str, list[Pr
             rows = of_place({run: all_rows}, place)[run]
             for layer in layers_shown(row.layer for row in rows if row.layer is not None):
                 name = run if has_many_runs else ""
-                title = panel_title(name, place.label(has_encoder(runs)), f"layer {layer}")
+                label = place.label(main_stack_name({run: all_rows}))
+                title = panel_title(name, label, f"layer {layer}")
                 panels.append((title, [row for row in rows if row.layer == layer]))
     return panels
 

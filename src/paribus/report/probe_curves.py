@@ -16,8 +16,8 @@ from paribus.report.probe_panels import (
     RunRows,
     axis_name,
     distinct_places,
-    has_encoder,
     layers_shown,
+    main_stack_name,
     of_place,
     panel_title,
     probe_figure,
@@ -52,7 +52,7 @@ def spectra(runs: RunRows, caption: str) -> ProbeFigure | None:
         points: list[CurvePoint] = []
         for line, rows in _lines_of_layers(here, len(runs) > 1):
             points += _spectrum_points(line, rows)
-        title = panel_title(place.label(has_encoder(runs)), variant)
+        title = panel_title(place.label(main_stack_name(runs)), variant)
         panels.append(curve_panel(points, _line_order(runs, points), title, axes))
     return probe_figure("rank-spectra", "Spectra of attention", caption, panels)
 
@@ -80,7 +80,7 @@ def x_curves(runs: RunRows, quantity: str, x_name: str, caption: str) -> ProbeFi
     panels = []
     for place in distinct_places(own):
         here = of_place(own, place)
-        label = place.label(has_encoder(runs))
+        label = place.label(main_stack_name(runs))
         if len(runs) > 1:
             panels += _panels_by_variant(runs, here, label, axes)
         elif _has_layers(here):
@@ -169,7 +169,7 @@ def layer_curves(runs: RunRows, quantity: str, caption: str) -> ProbeFigure | No
                 points.setdefault(panel, []).append(point)
         for variant, panel_points in points.items():
             variant_name = variant if len(points) > 1 else ""
-            title = panel_title(place.label(has_encoder(runs)), variant_name)
+            title = panel_title(place.label(main_stack_name(runs)), variant_name)
             panels.append(curve_panel(panel_points, _line_order(runs, panel_points), title, axes))
     key = slug(f"{probe_of(own)} {quantity} by layer")
     return probe_figure(key, f"{capitalise(quantity)} by layer", caption, panels)

@@ -19,6 +19,7 @@ RowTest = Callable[[ProbeRow], bool]
 PANEL_WIDTH = 400  # pixels of a panel in a file of its own
 MAX_PANELS = 12  # of a figure
 MAX_LAYERS = 6  # that are told apart in a figure
+DECODER = "decoder"  # the main stack beside an encoder
 FILL = "arm-1"  # colour of maps and bars
 MAX_TITLE = 22  # letters of a line
 _DIGITS = 4  # that a picture can show, and that a page has room for
@@ -58,11 +59,12 @@ class PanelPlace:
     stack: str
     branch: str
 
-    def label(self, has_encoder: bool) -> str:
-        """decoder, cross-attention; a lone stack has no name."""
-        stack = ""
-        if has_encoder:
-            stack = {"stack": "decoder"}.get(self.stack, self.stack)
+    def label(self, main_stack: str) -> str:
+        """decoder, cross-attention, where the main stack is called decoder. Nothing else has
+        cross-attention.
+        """
+        own_name = DECODER if self.branch == "cross" else main_stack
+        stack = {"stack": own_name}.get(self.stack, self.stack)
         branch = {"attention": "self-attention", "cross": "cross-attention"}.get(self.branch, "")
         return ", ".join(filter(None, (stack, branch)))
 
@@ -79,8 +81,19 @@ def distinct_places(runs: RunRows) -> list[PanelPlace]:
     return list(found)
 
 
-def has_encoder(runs: RunRows) -> bool:
-    return any(row.stack == "encoder" for rows in runs.values() for row in rows)
+def main_stack_name(runs: RunRows) -> str:
+    """What the main stack of some runs is called: decoder beside an encoder; a lone one has no
+    name.
+    """
+    with_encoder = [run for run, rows in runs.items() if _has_encoder(rows)]
+    with_rows = [run for run, rows in runs.items() if rows]
+    if not with_encoder:
+        return ""
+    return DECODER if with_encoder == with_rows else "main stack"
+
+
+def _has_encoder(rows: Sequence[ProbeRow]) -> bool:
+    return any(row.stack == "encoder" for row in rows)
 
 
 def of_place(runs: RunRows, place: PanelPlace) -> dict[str, list[ProbeRow]]:
