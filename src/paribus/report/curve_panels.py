@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
@@ -11,6 +12,8 @@ import altair as alt
 
 from paribus.report.charts import (
     DASHES,
+    KEY_FIELD,
+    KEY_PREFIX,
     LEGEND_WIDTH,
     LETTER,
     SYMBOL,
@@ -77,67 +80,81 @@ def curve_panel(
     """Lines over each other. `order` has all lines that may be there, so that each has one colour
     in all panels.
     """
+    has_bands = any(point.low is not None for point in points)
+    ends = ("from", "to") if has_bands else ()
     return Panel(
         title=title,
         chart=_chart(points, order, axes),
         height=HEIGHT,
         description=_describe_ends(points),
-        heading=(axes.line_name, axes.x_name, axes.y_name, "from", "to"),
-        numbers=tuple(map(_point_cells, points)),
+        heading=(axes.line_name, axes.x_name, axes.y_name, *ends),
+        numbers=tuple(_point_cells(point, has_bands) for point in points),
     )
 
 
 def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) -> alt.LayerChart:
     lines = lines_in(points)
-    values = [{**_point_value(point), **_sizes(lines, point.line)} for point in points]
-    base = alt.Chart(panel_data(values, order))
+    has_controls = any(point.control for point in points)
+    values = [_point_value(point, has_controls) for point in points]
+    base = alt.Chart()
     shade = arm_colours(order, lines, has_strokes=True)
     if len(order) == 1:
         shade = shade.legend(None)
     x = _x_axis(points, axes)
     y, low = _y_axis("y:Q", points, axes), _y_axis("low:Q", points, axes)
     line = base.mark_line().encode(
-        x=x,
         y=y,
-        color=shade,
         strokeDash=_control_dashes(points),
         strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
     )
     dots = base.mark_circle(opacity=1).encode(
-        x=x,
         y=y,
-        color=shade,
         size=alt.Size("size:Q", scale=None, legend=None),
         tooltip=_tooltips(points, axes),
     )
-    with_ends = [value for value in values if "low" in value]
-    if not with_ends:
-        return layer_charts(line, dots)
-    band = (
-        alt.Chart(panel_data(with_ends, order))
-        .mark_area(opacity=0.14)
-        .encode(x=x, y=low, y2="high:Q", color=shade, detail="model:N")
+    layers = [line, dots]
+    if any("low" in value for value in values):
+        layers.insert(0, _band(low, has_controls))
+    chart = layer_charts(*layers, data=panel_data(values, order)).encode(x=x, color=shade)
+    return chart.transform_calculate(width=_width_expression(lines, order)).transform_calculate(
+        size=f"{DOT_SIZE} * datum.width * datum.width"
     )
-    return layer_charts(band, line, dots)
 
 
-def _sizes(lines: Sequence[str], line: str) -> dict[str, float]:
-    """The width of a line and the size of its dots, falling from the first line to the last."""
-    if len(lines) == 1:
-        width = MEAN_WIDTH
-    else:
-        width = WIDEST + (THINNEST - WIDEST) * lines.index(line) / (len(lines) - 1)
-    return {"width": width, "size": DOT_SIZE * width**2}
+def _band(low: alt.Y, has_controls: bool) -> alt.Chart:
+    base = alt.Chart()
+    band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.14)
+    band = band.encode(y=low, y2="high:Q")
+    if has_controls:
+        band = band.encode(detail="model:N")
+    return band
 
 
-def _point_value(point: CurvePoint) -> dict[str, Any]:
+def _width_expression(lines: Sequence[str], order: Sequence[str]) -> str:
+    """The expression of the width of a line, whose place in `order` its key names."""
+    widths = dict(zip(lines, line_widths(len(lines)), strict=True))
+    listed = json.dumps([widths.get(line, 0) for line in order])
+    return f"{listed}[slice(datum.{KEY_FIELD}, {len(KEY_PREFIX)})]"
+
+
+def line_widths(n_lines: int) -> list[float]:
+    """Widths that fall from the first line to the last."""
+    if n_lines == 1:
+        return [MEAN_WIDTH]
+    step = (WIDEST - THINNEST) / (n_lines - 1)
+    return [round(WIDEST - step * place, 2) for place in range(n_lines)]
+
+
+def _point_value(point: CurvePoint, has_controls: bool) -> dict[str, Any]:
+    """A point as the chart has it; it names its control where some point has one."""
     value: dict[str, Any] = {
         "arm": point.line,
-        "model": point.control or MODEL,
         "x": point.x,
         "y": point.y,
         "value": number_text(point.y),
     }
+    if has_controls:
+        value["model"] = point.control or MODEL
     if point.low is not None and point.high is not None:
         value |= {"low": point.low, "high": point.high, "range": _describe_range(point)}
     return value
@@ -149,9 +166,9 @@ def _describe_range(point: CurvePoint) -> str:
     return f"{number_text(point.low)} to {number_text(point.high)}"
 
 
-def _point_cells(point: CurvePoint) -> tuple[str, ...]:
+def _point_cells(point: CurvePoint, has_bands: bool) -> tuple[str, ...]:
     name = f"{point.line}, {point.control}" if point.control else point.line
-    ends = (DASH, DASH)
+    ends = (DASH, DASH) if has_bands else ()
     if point.low is not None and point.high is not None:
         ends = (number_text(point.low), number_text(point.high))
     return name, number_text(point.x), number_text(point.y), *ends

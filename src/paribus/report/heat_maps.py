@@ -140,7 +140,6 @@ def heat_panel(
         values.append(
             {
                 "row": row_key(cell.line),
-                axes.line_name: line_labels[cell.line],
                 "column": cell.column,
                 "level": cell.value,
                 "value": number_text(cell.value),
@@ -158,12 +157,13 @@ def heat_panel(
         legend=_opacity_legend(axes.ends),
     )
     tooltips = [
-        alt.Tooltip(f"{axes.line_name}:N"),
+        alt.Tooltip("label:N", title=axes.line_name),
         alt.Tooltip("column:N", title=axes.column_name),
         alt.Tooltip("value:N", title=axes.value_name),
     ]
     squares = (
         alt.Chart(panel_data(values))
+        .transform_calculate(label=label_expression(line_labels, "datum.row"))
         .mark_rect(fill=css_colour(FILL), stroke=css_colour("paper"), strokeWidth=1)
         .encode(
             x=_column_axis(axes.column_name, [cell.column for cell in cells]),
