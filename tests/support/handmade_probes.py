@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from handmade_study import ENVIRONMENT, N_STEPS, make_study
 
 from paribus.record import Study
+from paribus.record.attention_maps import MAX_LEVEL, MAX_SIDE, AttentionMap
 from paribus.record.probe_rows import ProbeRow, probe_rows_path, write_probe_rows
 from paribus.record.task_answers import (
     TaskAnswer,
@@ -209,24 +211,66 @@ def _expert_rows(n_layers: int, shift: float) -> Iterator[ProbeRow]:
             yield ProbeRow(**here, **over, quantity="saturation, by chance", value=0.25)
 
 
-def make_probed_study(root: Path, keeps_rows: bool = True, **changes: Any) -> Study:
-    """The small study with a probe among its other yardsticks."""
+def causal_maps(run: str, n_maps: int) -> list[AttentionMap]:
+    """Equal attention of some layers under a causal mask, as large as a map can be."""
+    maps = []
+    for layer in range(n_maps):
+        visible = bytes(key <= query for query in range(MAX_SIDE) for key in range(MAX_SIDE))
+        levels = bytes(MAX_LEVEL * seen for seen in visible)
+        maps.append(
+            AttentionMap(
+                run=run,
+                stack="stack",
+                branch="attention",
+                layer=layer,
+                head=0,
+                n_queries=MAX_SIDE,
+                n_keys=MAX_SIDE,
+                n_rows=MAX_SIDE,
+                n_columns=MAX_SIDE,
+                largest=0.5,
+                levels=base64.b64encode(levels).decode(),
+                visible=base64.b64encode(visible).decode(),
+            )
+        )
+    return maps
+
+
+def study_rows(shift: float = 0.0) -> list[ProbeRow]:
+    """What a run of the small study keeps: rows of a few probes in one file."""
+    rows = [*_rank_rows(2, 3, shift), *_expert_rows(2, shift), *_context_rows(shift)]
+    return [row for row in rows if row.stack != "encoder"]
+
+
+def make_probed_study(
+    root: Path,
+    keeps_rows: bool = True,
+    yardsticks: Sequence[dict[str, Any]] = (YARDSTICK,),
+    **changes: Any,
+) -> Study:
+    """The small study with probes among its other yardsticks. A probe of more texts finds more by
+    a hundredth for each.
+    """
     study = make_study(root, **changes)
     plan = study.read_plan()
-    plan["design"]["others"] = [YARDSTICK]
+    plan["design"]["others"] = list(yardsticks)
     study.write_plan(plan)
     for place, arm in enumerate(plan["order"]):
         for cell in study.read_cells():
             if cell.arm == arm:
-                _write_findings(root / cell.run, place + cell.seed / 10, keeps_rows)
+                for yardstick in yardsticks:
+                    value = place + cell.seed / 10 + yardstick["probe"]["n_texts"] - 2
+                    _write_findings(root / cell.run, yardstick, value, keeps_rows)
     return study
 
 
-def _write_findings(folder: Path, value: float, keeps_rows: bool) -> None:
+def _write_findings(
+    folder: Path, yardstick: dict[str, Any], value: float, keeps_rows: bool
+) -> None:
     """The answer of a run, and the rows that it is made from."""
-    measure, protocol = f"rank: {QUANTITY}", {"kind": "probe"}
+    measure, protocol = f"rank: {yardstick['quantity']}", {"kind": "probe"}
     head = TaskHead(
-        task=YARDSTICK,
+        task=yardstick,
         name=measure,
         measure=measure,
         label="probe",
@@ -245,9 +289,9 @@ def _write_findings(folder: Path, value: float, keeps_rows: bool) -> None:
         environment=ENVIRONMENT,
     )
     answers = (TaskAnswer("all texts", "all texts", value, 1.0, "", ""),)
-    path = task_evaluation_path(folder, YARDSTICK, protocol, "7" * 64)
+    path = task_evaluation_path(folder, yardstick, protocol, "7" * 64)
     write_task_evaluation(path, TaskEvaluation(head, answers))
     if keeps_rows:
-        rows_path = probe_rows_path(folder, PROBE, TEXTS, WEIGHTS)
-        rows_path.parent.mkdir()
-        write_probe_rows(rows_path, all_probe_rows(2, 3, value / 100))
+        rows_path = probe_rows_path(folder, yardstick["probe"], TEXTS, WEIGHTS)
+        rows_path.parent.mkdir(exist_ok=True)
+        write_probe_rows(rows_path, study_rows(value / 100))
