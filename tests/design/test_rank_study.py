@@ -6,12 +6,16 @@ from pathlib import Path
 from statistics import geometric_mean
 
 import pytest
+from markupsafe import escape
 
 from paribus.analyse.study_findings import study_findings
 from paribus.analyse.study_ranks import study_ranks
 from paribus.cli.run import run
 from paribus.record import existing_study
+from paribus.report.markdown import markdown_report
+from paribus.report.page import render_page
 from paribus.report.rank_effect import describe_study_ranks
+from paribus.report.report_data import gather_report_data
 from paribus.workspace import Execution, Workspace
 
 
@@ -41,3 +45,9 @@ def test_the_effect_of_rank_is_read_from_trained_and_probed_runs(
             assert "A doubling of the effective rank goes with a gain of" in sentence
         else:
             assert sentence.endswith("Not moved: less than 10 %, so no slope is read.")
+    report = gather_report_data(existing_study(tmp_path, "rank-smoke"))
+    text, page = markdown_report(report), render_page(report)
+    for sentence in describe_study_ranks(ranks):
+        assert str(escape(sentence)) in page
+    section = text.split("### Rank and effect")[1]
+    assert section.count("\n- ") == len(describe_study_ranks(ranks))

@@ -4,39 +4,27 @@ keyboard.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser_visits import Visit, opened_browser
 from handmade_study import GAINS, MANY_ARMS, make_study, sweep_record
 
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-QUIET = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-]
 EVIL = "</script><script>window.planted = 1</script><img src=x onerror='window.planted = 2'>"
-DRAWN = "[...document.querySelectorAll('.plot')].every(plot => plot.dataset.drawn === 'yes')"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield opened
-        opened.close()
+    yield from opened_browser()
 
 
 @pytest.fixture(scope="module")
@@ -71,22 +59,6 @@ def written(root: Path, study: Any) -> Path:
     path = root / "report.html"
     path.write_text(render_page(gather_report_data(study)), "utf-8")
     return path
-
-
-class Visit:
-    """A page that was opened, all it said and all it asked for."""
-
-    def __init__(self, browser: Browser, path: Path, width: int = 1280, scheme: Any = "light"):
-        self.page: Page = browser.new_page(
-            viewport={"width": width, "height": 900}, color_scheme=scheme
-        )
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda fault: self.said.append(str(fault)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_function(DRAWN)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

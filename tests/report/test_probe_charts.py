@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from handmade_probes import QUANTITY, all_probe_rows
+from handmade_probes import QUANTITY, all_probe_rows, causal_maps
 
 from paribus.record.probe_rows import ProbeRow
+from paribus.report.attention_charts import maps_shown
 from paribus.report.curve_panels import log_ticks
 from paribus.report.images import plot_files
 from paribus.report.probe_captions import CAPTIONS
@@ -30,14 +31,52 @@ FIGURES = [
     "collapse-residual-over-norm-by-depth",
     "positions-distance-to-the-true-position-by-depth",
     "experts-first-expert-stays-by-layer",
+    "experts-saturation-by-step",
     "experts-load",
     "experts-domains",
-    "in-context-loss-by-position",
+    "flow-attention-distance-map",
+    "flow-attention-distance-by-layer",
+    "flow-attention-entropy-by-layer",
+    "flow-weight-on-the-first-token-by-layer",
+    "flow-weight-on-itself-by-layer",
+    "flow-weight-on-the-most-attended-token-by-layer",
+    "flow-reached-pairs-by-depth",
+    "flow-share-of-the-gradient-by-distance",
+    "context-loss-by-tokens-of-context",
+    "context-loss-by-tokens-in-order",
+    "gradients-gradient-norm-by-layer",
+    "in-context-nats-by-demonstrations",
+    "in-context-accuracy-by-demonstrations",
+    "in-context-mass-of-symbols-by-demonstrations",
+    "in-context-squared-error-by-demonstrations",
+    "in-context-squared-difference-by-demonstrations",
+    "descent-simaou-by-layer",
+    "descent-simam-by-layer",
+    "descent-kendall-s-tau-by-layer",
+    "corruption-loss",
 ]
+# quantities that are curves alone, so that no design shows them
+CURVES_ALONE = {
+    "experts": {"saturation"},
+    "flow": {"share of the gradient"},
+    "context": {"loss"},
+    "in-context": {
+        "nats",
+        "accuracy",
+        "mass of symbols",
+        "squared error",
+        "squared difference",
+    },
+}
 
 
 def by_key(runs: dict[str, list[ProbeRow]]) -> dict[str, ProbeFigure]:
     return {figure.key: figure for figure in probe_figures(runs)}
+
+
+def rows_of(*probes: str, shift: float = 0.0) -> list[ProbeRow]:
+    """Rows of some probes alone: figures take their time."""
+    return [row for row in all_probe_rows(2, 2, shift) if row.probe in probes]
 
 
 def values_in(spec: Any) -> list[dict[str, Any]]:
@@ -56,7 +95,7 @@ def values_in(spec: Any) -> list[dict[str, Any]]:
 
 
 def test_every_probe_has_its_figures() -> None:
-    assert set(by_key({"a run": all_probe_rows(3, 2)})) == set(FIGURES)
+    assert list(by_key({"a run": all_probe_rows(3, 2)})) == FIGURES
 
 
 def test_a_map_has_a_panel_for_each_attention_and_a_square_for_each_head() -> None:
@@ -143,7 +182,76 @@ def test_every_caption_says_what_is_not_shown() -> None:
 
 def test_captions_are_of_quantities_that_probes_have() -> None:
     for probe, captions in CAPTIONS.items():
-        assert set(captions) <= set(PROBE_UNITS[probe])
+        known = set(PROBE_UNITS.get(probe, {})) | CURVES_ALONE.get(probe, set())
+        assert {caption.split(" by ")[0] for caption in captions} <= known
+
+
+def test_no_caption_of_a_known_probe_is_general() -> None:
+    for figure in probe_figures({"a": all_probe_rows(2, 2)}):
+        assert "What the probe" not in figure.caption, figure.key
+
+
+def test_controls_stand_beside_what_they_are_held_against() -> None:
+    figures = by_key({"a": rows_of("flow", "descent", "experts")})
+    flow = figures["flow-attention-entropy-by-layer"].panels[0]
+    assert {line[0] for line in flow.numbers} == {"as it is", "as it is, uniform attention"}
+    descent = figures["descent-simaou-by-layer"].panels[0]
+    controls = {value["model"] for value in values_in(descent.spec)}
+    assert controls == {"the model", "untrained", "random update", "untrained, random update"}
+    dashes = descent.spec["layer"][0]["encoding"]["strokeDash"]["scale"]["range"]
+    assert len({tuple(one) for one in dashes}) == 4
+    saturation = figures["experts-saturation-by-step"].panels[0]
+    assert {line[0] for line in saturation.numbers} >= {"layer 0", "layer 0, by chance"}
+
+
+def test_what_is_equal_in_all_runs_is_one_line_beside_them() -> None:
+    figures = by_key({"a": rows_of("in-context"), "b": rows_of("in-context", shift=0.5)})
+    (error,) = figures["in-context-squared-error-by-demonstrations"].panels
+    assert {line[0] for line in error.numbers} == {"a", "b", "ridge", "mean"}
+    # how far runs are from a learner differs
+    assert len(figures["in-context-squared-difference-by-demonstrations"].panels) == 2
+
+
+def test_a_lone_stack_beside_a_decoder_has_no_name() -> None:
+    rows = rows_of("rank", "collapse")
+    alone = [row for row in rows if row.stack != "encoder" and row.branch != "cross"]
+    figures = by_key({"a": rows, "b": alone})
+    maps = [plot.title.split("head by head, ")[1] for plot in figures[FIGURES[0]].panels]
+    assert maps == [
+        "a, encoder, self-attention",
+        "a, decoder, self-attention",
+        "b, self-attention",
+        "a, decoder, cross-attention",
+    ]
+    depths = figures["collapse-residual-over-norm-by-depth"].panels
+    names = {plot.title.split("by depth, ")[1].split(", ")[0] for plot in depths}
+    assert names == {"encoder", "main stack"}
+
+
+def test_units_stand_at_the_axes() -> None:
+    figures = by_key({"a": rows_of("context", "rank")})
+    loss = figures["context-loss-by-tokens-of-context"].panels[0]
+    assert loss.heading == ("variant", "tokens of context", "loss, bits per byte")
+    assert figures["rank-log-det-map"].panels[0].heading[2] == "log |det|, nats"
+
+
+def test_losses_of_corruption_are_joined() -> None:
+    runs = {"a": rows_of("corruption"), "b": rows_of("corruption", shift=0.5)}
+    one = by_key({"a": runs["a"]})["corruption-loss"].panels[0]
+    assert [line[0] for line in one.numbers[::2]] == ["all that corrupts", "masked", "spans"]
+    two = by_key(runs)["corruption-loss"].panels[0]
+    assert ("b, masked", "plain input", "2.75") in two.numbers  # 2.5 × 0.9 + 0.5
+    plain = [row for row in runs["a"] if row.variant == ""]
+    assert by_key({"a": plain})["corruption-loss"].panels[0].numbers[0][0] == "the run"
+
+
+def test_an_axis_is_not_narrower_than_rounding() -> None:
+    rows = []
+    for x, value in enumerate((0.99941, 0.99943, 0.99952)):
+        rows.append(ProbeRow(probe="mine", quantity="mass", value=value, n=1, x=x, x_name="k"))
+    scale = by_key({"a": rows})["mine-mass-by-k"].panels[0].spec["layer"][0]["encoding"]["y"]
+    low, high = scale["scale"]["domain"]
+    assert high - low == pytest.approx(0.02, rel=0.01)
 
 
 @pytest.mark.parametrize("n_runs", [1, 2])
@@ -166,7 +274,23 @@ def test_a_figure_of_too_many_panels_says_so() -> None:
 
 def test_the_page_of_a_large_study_is_small_enough() -> None:
     runs = {f"arm {number}": all_probe_rows(12, 12, number / 10) for number in range(6)}
-    assert len(render_probe_page(runs).encode()) < MAX_PAGE_BYTES
+    maps = [one for run in runs for one in causal_maps(run, 3)]
+    page = render_probe_page(runs, maps)
+    assert all(f'id="title-{key}"' in page for key in ["attention-maps", *FIGURES])
+    assert len(page.encode()) < MAX_PAGE_BYTES
+
+
+def test_every_run_has_a_map_where_they_are_many() -> None:
+    maps = [one for run in ("a", "b", "c") for one in causal_maps(run, 9)]
+    drawn = maps_shown([*maps, *causal_maps("d", 1)])
+    assert [(one.run, one.layer) for one in drawn] == [
+        *[("a", layer) for layer in range(4)],
+        *[("b", layer) for layer in range(4)],
+        *[("c", layer) for layer in range(3)],
+        ("d", 0),
+    ]
+    figure = probe_figures({}, maps)[0]
+    assert figure.caption.endswith("12 of 27 maps are drawn, some of each run.")
 
 
 def test_names_stay_text_on_the_page_and_in_a_notebook() -> None:

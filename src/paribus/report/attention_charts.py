@@ -12,7 +12,9 @@ from paribus.record.attention_maps import MAX_LEVEL, AttentionMap
 from paribus.report.charts import SEPARATOR, chart_data, css_colour, layer_charts
 from paribus.report.numbers import whole_percent
 from paribus.report.probe_panels import (
+    DECODER,
     FILL,
+    MAX_PANELS,
     Panel,
     PanelPlace,
     ProbeFigure,
@@ -21,31 +23,44 @@ from paribus.report.probe_panels import (
     probe_figure,
 )
 
-SIDE = 230  # pixels
+SIDE = 216  # pixels: about as wide as a panel has room beside its axis
 FILE_SIDE = 300
 N_LISTED = 10  # heaviest blocks in the table
 Segment = tuple[int, int, int, int]  # x, y, x2, y2
 CAPTION = (
     "How much each query (a row, from the top down) takes of each key (a column), while the model"
-    " reads one text. Darker is more, on a scale of square roots, for each head its own. The line"
-    " is the edge of what the mask lets a query see. Long texts are drawn as means over blocks of"
-    " tokens. This is one text and a few heads: it shows what attention looks like, not what is"
-    " usual, and a weight is not by itself an influence on the answer."
+    " reads one text. A stronger colour is more, on a scale of square roots, for each head its own."
+    " The line is the edge of what the mask lets a query see. Long texts are drawn as means over"
+    " blocks of tokens. This is one text and a few heads: it shows what attention looks like, not"
+    " what is usual, and a weight is not by itself an influence on the answer."
 )
 
 
 def attention_figure(maps: Sequence[AttentionMap]) -> ProbeFigure | None:
-    """One panel per map."""
+    """One panel per map; of many, as many of each run as there is room for."""
     runs = {one.run for one in maps}
     with_encoder = {one.run for one in maps if one.stack == "encoder"}
+    caption, drawn = CAPTION, maps_shown(maps)
+    if len(drawn) < len(maps):
+        caption += f" {len(drawn)} of {len(maps)} maps are drawn, some of each run."
     panels = []
-    for one in maps:
+    for one in drawn:
         panels.append(_map_panel(one, len(runs) > 1, one.run in with_encoder))
-    return probe_figure("attention-maps", "Attention maps", CAPTION, panels, FILE_SIDE)
+    return probe_figure("attention-maps", "Attention maps", caption, panels, FILE_SIDE)
+
+
+def maps_shown(maps: Sequence[AttentionMap]) -> list[AttentionMap]:
+    """At most MAX_PANELS maps, in their order: the first of each run, then the second of each."""
+    n_before: dict[str, int] = {}
+    ranked = []
+    for place, one in enumerate(maps):
+        ranked.append((n_before.get(one.run, 0), place))
+        n_before[one.run] = n_before.get(one.run, 0) + 1
+    return [maps[place] for place in sorted(place for _, place in sorted(ranked)[:MAX_PANELS])]
 
 
 def _map_panel(one: AttentionMap, has_many_runs: bool, has_encoder: bool) -> Panel:
-    place = PanelPlace(one.stack, one.branch).label(has_encoder)
+    place = PanelPlace(one.stack, one.branch).label(DECODER if has_encoder else "")
     head = f"layer {one.layer}, head {one.head}"
     title = panel_title(one.run if has_many_runs else "", place, head)
     return Panel(

@@ -123,9 +123,13 @@ def arm_legend(
     )
 
 
-def layer_charts(*charts: alt.Chart) -> alt.LayerChart:
-    """Charts over each other, the first at the bottom."""
-    return alt.LayerChart(layer=list(charts))
+def layer_charts(*charts: alt.Chart, data: alt.Data | None = None) -> alt.LayerChart:
+    """Charts over each other, the first at the bottom. Those without data of their own share
+    `data`, which lies in the page once.
+    """
+    if data is None:
+        return alt.LayerChart(layer=list(charts))
+    return alt.LayerChart(layer=list(charts), data=data)
 
 
 def arm_key(order: Sequence[str], arm: str) -> str:
@@ -139,14 +143,14 @@ def row_key(place: int) -> str:
     return f"{KEY_PREFIX}{place}"
 
 
-def label_expression(labels: Sequence[str]) -> str:
+def label_expression(labels: Sequence[str], key: str = "datum.label") -> str:
     """The expression of the label whose place a key names.
 
     All labels stand in one text, for a text that is `constructor` and no more is taken for a
     signal.
     """
     text = json.dumps(SEPARATOR.join([*labels, ""]))
-    return f"split({text}, {json.dumps(SEPARATOR)})[slice(datum.label, {len(KEY_PREFIX)})]"
+    return f"split({text}, {json.dumps(SEPARATOR)})[slice({key}, {len(KEY_PREFIX)})]"
 
 
 def multiline_label_expression(labels: Sequence[Sequence[str]]) -> str:

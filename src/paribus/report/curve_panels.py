@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
 from paribus.report.charts import (
     DASHES,
+    KEY_FIELD,
+    KEY_PREFIX,
+    LEGEND_WIDTH,
+    LETTER,
+    SYMBOL,
     arm_colours,
     css_colour,
     layer_charts,
@@ -20,13 +26,21 @@ from paribus.report.probe_panels import Panel, number_text, panel_data
 
 HEIGHT = 240
 MODEL = "the model"  # what is no control
-CONTROL_DASH = [5, 4]
+CONTROL_DASHES = ([5, 4], [2, 3], [9, 3, 2, 3], [1, 4])
 MAX_TICKS = 14
+LEAST_SPAN = 0.02  # of an axis, over its farther end
+LEAST_RATIO = 10  # of the ends of a logarithmic axis: a shorter one has too few ticks
 TICK_STEPS = (1, 2, 5)  # of a logarithmic axis
 FEW_POWERS = 3
+PLAIN_LABEL = "format(datum.value, '~g')"  # the axis would round it to few digits
 # of the powers of ten from 1 down, where they are many
-POWER_LABELS = ("1", "0.1", "0.01", "10⁻³", "10⁻⁴", "10⁻⁵", "10⁻⁶", "10⁻⁷", "10⁻⁸", "10⁻⁹")
-POWER_LABEL = f"split('{' '.join(POWER_LABELS)}', ' ')[round(-log(datum.value) / LN10)]"
+_POWERS = "10⁻³ 10⁻⁴ 10⁻⁵ 10⁻⁶ 10⁻⁷ 10⁻⁸ 10⁻⁹ 10⁻¹⁰ 10⁻¹¹ 10⁻¹²"
+POWER_LABELS = ("1", "0.1", "0.01", *_POWERS.split())
+LOW_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # of a logarithmic axis that holds zero
+POWER_LABEL = (
+    f"datum.value > 0.005 ? {PLAIN_LABEL} :"
+    f" split('{' '.join(POWER_LABELS)}', ' ')[round(-log(datum.value) / LN10)]"
+)
 # lines are thinner from one to the next, so that one upon another hides none
 WIDEST, MEAN_WIDTH, THINNEST = 3.2, 2.0, 1.4
 DOT_SIZE = 6  # of a line that is one pixel wide
@@ -46,12 +60,13 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class CurveAxes:
-    """What is drawn over what, what the lines are, and whether the axes are logarithmic."""
+    """What is drawn over what, what the lines are, and which axes are logarithmic."""
 
     x_name: str
     y_name: str
     line_name: str
-    is_log: bool = False
+    is_log_x: bool = False  # logarithmic; near zero it is linear
+    is_log_y: bool = False  # logarithmic where values are positive and far apart
 
 
 def lines_in(points: Sequence[CurvePoint]) -> list[str]:
@@ -65,67 +80,81 @@ def curve_panel(
     """Lines over each other. `order` has all lines that may be there, so that each has one colour
     in all panels.
     """
+    has_bands = any(point.low is not None for point in points)
+    ends = ("from", "to") if has_bands else ()
     return Panel(
         title=title,
         chart=_chart(points, order, axes),
         height=HEIGHT,
         description=_describe_ends(points),
-        heading=(axes.line_name, axes.x_name, axes.y_name, "from", "to"),
-        numbers=tuple(map(_point_cells, points)),
+        heading=(axes.line_name, axes.x_name, axes.y_name, *ends),
+        numbers=tuple(_point_cells(point, has_bands) for point in points),
     )
 
 
 def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) -> alt.LayerChart:
     lines = lines_in(points)
-    values = [{**_point_value(point), **_sizes(lines, point.line)} for point in points]
-    base = alt.Chart(panel_data(values, order))
+    has_controls = any(point.control for point in points)
+    values = [_point_value(point, has_controls) for point in points]
+    base = alt.Chart()
     shade = arm_colours(order, lines, has_strokes=True)
     if len(order) == 1:
         shade = shade.legend(None)
     x = _x_axis(points, axes)
     y, low = _y_axis("y:Q", points, axes), _y_axis("low:Q", points, axes)
     line = base.mark_line().encode(
-        x=x,
         y=y,
-        color=shade,
         strokeDash=_control_dashes(points),
         strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
     )
     dots = base.mark_circle(opacity=1).encode(
-        x=x,
         y=y,
-        color=shade,
         size=alt.Size("size:Q", scale=None, legend=None),
         tooltip=_tooltips(points, axes),
     )
-    with_ends = [value for value in values if "low" in value]
-    if not with_ends:
-        return layer_charts(line, dots)
-    band = (
-        alt.Chart(panel_data(with_ends, order))
-        .mark_area(opacity=0.14)
-        .encode(x=x, y=low, y2="high:Q", color=shade, detail="model:N")
+    layers = [line, dots]
+    if any("low" in value for value in values):
+        layers.insert(0, _band(low, has_controls))
+    chart = layer_charts(*layers, data=panel_data(values, order)).encode(x=x, color=shade)
+    return chart.transform_calculate(width=_width_expression(lines, order)).transform_calculate(
+        size=f"{DOT_SIZE} * datum.width * datum.width"
     )
-    return layer_charts(band, line, dots)
 
 
-def _sizes(lines: Sequence[str], line: str) -> dict[str, float]:
-    """The width of a line and the size of its dots, falling from the first line to the last."""
-    if len(lines) == 1:
-        width = MEAN_WIDTH
-    else:
-        width = WIDEST + (THINNEST - WIDEST) * lines.index(line) / (len(lines) - 1)
-    return {"width": width, "size": DOT_SIZE * width**2}
+def _band(low: alt.Y, has_controls: bool) -> alt.Chart:
+    base = alt.Chart()
+    band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.14)
+    band = band.encode(y=low, y2="high:Q")
+    if has_controls:
+        band = band.encode(detail="model:N")
+    return band
 
 
-def _point_value(point: CurvePoint) -> dict[str, Any]:
+def _width_expression(lines: Sequence[str], order: Sequence[str]) -> str:
+    """The expression of the width of a line, whose place in `order` its key names."""
+    widths = dict(zip(lines, line_widths(len(lines)), strict=True))
+    listed = json.dumps([widths.get(line, 0) for line in order])
+    return f"{listed}[slice(datum.{KEY_FIELD}, {len(KEY_PREFIX)})]"
+
+
+def line_widths(n_lines: int) -> list[float]:
+    """Widths that fall from the first line to the last."""
+    if n_lines == 1:
+        return [MEAN_WIDTH]
+    step = (WIDEST - THINNEST) / (n_lines - 1)
+    return [round(WIDEST - step * place, 2) for place in range(n_lines)]
+
+
+def _point_value(point: CurvePoint, has_controls: bool) -> dict[str, Any]:
+    """A point as the chart has it; it names its control where some point has one."""
     value: dict[str, Any] = {
         "arm": point.line,
-        "model": point.control or MODEL,
         "x": point.x,
         "y": point.y,
         "value": number_text(point.y),
     }
+    if has_controls:
+        value["model"] = point.control or MODEL
     if point.low is not None and point.high is not None:
         value |= {"low": point.low, "high": point.high, "range": _describe_range(point)}
     return value
@@ -137,9 +166,9 @@ def _describe_range(point: CurvePoint) -> str:
     return f"{number_text(point.low)} to {number_text(point.high)}"
 
 
-def _point_cells(point: CurvePoint) -> tuple[str, ...]:
+def _point_cells(point: CurvePoint, has_bands: bool) -> tuple[str, ...]:
     name = f"{point.line}, {point.control}" if point.control else point.line
-    ends = (DASH, DASH)
+    ends = (DASH, DASH) if has_bands else ()
     if point.low is not None and point.high is not None:
         ends = (number_text(point.low), number_text(point.high))
     return name, number_text(point.x), number_text(point.y), *ends
@@ -162,7 +191,12 @@ def _control_dashes(points: Sequence[CurvePoint]) -> alt.StrokeDash | alt.Stroke
     if not controls:
         return alt.StrokeDashValue(DASHES[0])
     names = list(dict.fromkeys(point.control or MODEL for point in points))
-    dashes = [DASHES[0] if name == MODEL else CONTROL_DASH for name in names]
+    dashes = []
+    for name in names:
+        if name == MODEL:
+            dashes.append(DASHES[0])
+        else:
+            dashes.append(CONTROL_DASHES[controls.index(name) % len(CONTROL_DASHES)])
     legend = alt.Legend(
         title=None,
         orient="bottom",
@@ -171,35 +205,58 @@ def _control_dashes(points: Sequence[CurvePoint]) -> alt.StrokeDash | alt.Stroke
         symbolStrokeColor=css_colour("ink"),
         symbolSize=300,
         labelLimit=0,
+        columns=_legend_columns(names),
     )
     return alt.StrokeDash("model:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
 
 
+def _legend_columns(names: Sequence[str]) -> alt.ExprRef:
+    """As many columns as there is room for."""
+    widest = LETTER * max(map(len, names)) + SYMBOL
+    return alt.ExprRef(f"max(1, floor({LEGEND_WIDTH} / {widest}))")
+
+
 def _x_axis(points: Sequence[CurvePoint], axes: CurveAxes) -> alt.X:
     ends = [min(point.x for point in points), max(point.x for point in points)]
+    kind, ticks = "linear", alt.Undefined
+    if axes.is_log_x:
+        kind, ticks = _log_scale(*ends)
     places = sorted({point.x for point in points})
-    if axes.is_log:
-        scale, ticks = alt.Scale(type="log", nice=False, domain=ends), log_ticks(*ends)
-    else:
-        scale = alt.Scale(nice=False, domain=ends)
-        ticks = places if len(places) <= MAX_TICKS else alt.Undefined
+    if len(places) <= MAX_TICKS:
+        ticks = places
     axis = alt.Axis(
-        grid=False, values=ticks, tickCount=6, labelOverlap=True, labelFlush=False, format="~g"
+        grid=False,
+        values=ticks,
+        tickCount=6,
+        labelOverlap=alt.Undefined if axes.is_log_x else True,
+        labelFlush=False,
+        labelExpr=PLAIN_LABEL,
     )
+    scale = alt.Scale(type=kind, nice=False, domain=ends)
     return alt.X("x:Q", title=axes.x_name, scale=scale, axis=axis)
 
 
+def _log_scale(low: float, high: float) -> tuple[Literal["log", "symlog"], list[float]]:
+    """The kind of a logarithmic axis from low to high, and its ticks."""
+    if low > 0:
+        return "log", log_ticks(low, high)
+    return "symlog", [tick for tick in LOW_TICKS if low <= tick <= high]
+
+
 def _y_axis(field: str, points: Sequence[CurvePoint], axes: CurveAxes) -> alt.Y:
-    if not axes.is_log:
-        scale = alt.Scale(zero=_is_near_zero(points))
-        return alt.Y(field, title=axes.y_name, scale=scale, axis=alt.Axis(tickCount=5))
     lows = [point.y if point.low is None else point.low for point in points]
     highs = [point.y if point.high is None else point.high for point in points]
     ends = [min(lows), max(highs)]
+    if not axes.is_log_y or ends[0] <= 0 or ends[1] < LEAST_RATIO * ends[0]:
+        scale = alt.Scale(zero=_is_near_zero(points))
+        least = LEAST_SPAN * max(map(abs, ends))
+        if least > 0 and ends[1] - ends[0] < least:  # rounding would look like a curve
+            scale = alt.Scale(zero=False, domain=[ends[1] - least, ends[1]])
+        return alt.Y(field, title=axes.y_name, scale=scale, axis=alt.Axis(tickCount=5))
     ticks = log_ticks(*ends)
-    axis = alt.Axis(values=ticks, format="~g", labelOverlap=True)
-    if min(ticks) < 10.0**-FEW_POWERS:
-        axis = alt.Axis(values=ticks, labelExpr=POWER_LABEL, labelOverlap=True)
+    are_powers = all(log10(tick).is_integer() for tick in ticks)
+    label = POWER_LABEL if are_powers else PLAIN_LABEL
+    axis = alt.Axis(values=ticks, labelExpr=label, labelOverlap=True)
     scale = alt.Scale(type="log", nice=False, domain=ends)
     return alt.Y(field, title=axes.y_name, scale=scale, axis=axis)
 

@@ -26,9 +26,10 @@ from paribus.report.probe_panels import (
     Panel,
     ProbeFigure,
     RunRows,
+    axis_name,
     distinct_places,
-    has_encoder,
     layers_shown,
+    main_stack_name,
     number_text,
     of_place,
     panel_data,
@@ -74,10 +75,10 @@ def head_maps(runs: RunRows, quantity: str, caption: str) -> ProbeFigure | None:
     for place in distinct_places(own):
         here = of_place(own, place)
         ends = value_ends([row.value for rows in here.values() for row in rows])
-        axes = HeatAxes("layer", "head", quantity, ends)
+        axes = HeatAxes("layer", "head", axis_name(probe_of(own), quantity), ends)
         for run, rows in here.items():
             name = run if len(runs) > 1 else ""
-            title = panel_title(name, place.label(has_encoder(runs)))
+            title = panel_title(name, place.label(main_stack_name({run: runs[run]})))
             panels.append(_head_panel(rows, title, axes))
     key = slug(f"{probe_of(own)} {quantity} map")
     return probe_figure(key, f"{capitalise(quantity)}, head by head", caption, panels)
@@ -124,7 +125,8 @@ def _layer_panels(runs: RunRows, has_many_runs: bool) -> list[tuple[str, list[Pr
             rows = of_place({run: all_rows}, place)[run]
             for layer in layers_shown(row.layer for row in rows if row.layer is not None):
                 name = run if has_many_runs else ""
-                title = panel_title(name, place.label(has_encoder(runs)), f"layer {layer}")
+                label = place.label(main_stack_name({run: all_rows}))
+                title = panel_title(name, label, f"layer {layer}")
                 panels.append((title, [row for row in rows if row.layer == layer]))
     return panels
 
@@ -138,7 +140,6 @@ def heat_panel(
         values.append(
             {
                 "row": row_key(cell.line),
-                axes.line_name: line_labels[cell.line],
                 "column": cell.column,
                 "level": cell.value,
                 "value": number_text(cell.value),
@@ -156,12 +157,13 @@ def heat_panel(
         legend=_opacity_legend(axes.ends),
     )
     tooltips = [
-        alt.Tooltip(f"{axes.line_name}:N"),
+        alt.Tooltip("label:N", title=axes.line_name),
         alt.Tooltip("column:N", title=axes.column_name),
         alt.Tooltip("value:N", title=axes.value_name),
     ]
     squares = (
         alt.Chart(panel_data(values))
+        .transform_calculate(label=label_expression(line_labels, "datum.row"))
         .mark_rect(fill=css_colour(FILL), stroke=css_colour("paper"), strokeWidth=1)
         .encode(
             x=_column_axis(axes.column_name, [cell.column for cell in cells]),

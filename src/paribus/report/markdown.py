@@ -32,6 +32,7 @@ from paribus.report.overview import (
 )
 from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
+from paribus.report.rank_effect import RANK_TITLE, rank_note, rank_sentences
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
 from paribus.report.series import describe_series
@@ -176,16 +177,28 @@ def _method_sections(report: ReportData) -> Iterator[str]:
     for name, lines in secondary_tables(report):
         yield f"\n## {_escape_markdown(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
         yield from _table(SECONDARY_HEADING, lines)
+    yield from _inside_section(report)
+    distances = kl_lines(report)
+    if distances:
+        yield f"\n## {KL_TITLE}\n\n{KL_NOTE}\n"
+        yield from _table(KL_HEADING, distances)
+
+
+def _inside_section(report: ReportData) -> Iterator[str]:
+    """What probes found, and whether the score follows the rank."""
     inside = inside_tables(report)
     if inside:
         yield f"\n## Inside\n\n{_escape_markdown(INSIDE_NOTE)}"
     for name, lines in inside:
         yield f"\n### {_escape_markdown(name)}\n"
         yield from _table(INSIDE_HEADING, lines)
-    distances = kl_lines(report)
-    if distances:
-        yield f"\n## {KL_TITLE}\n\n{KL_NOTE}\n"
-        yield from _table(KL_HEADING, distances)
+    sentences, note = rank_sentences(report.findings), rank_note(report.findings)
+    if sentences:
+        yield f"\n### {RANK_TITLE}\n"
+    if note:
+        yield _paragraph(note)
+    for sentence in sentences:
+        yield f"- {_escape_markdown(sentence)}"
 
 
 def _cost_section(report: ReportData) -> Iterator[str]:

@@ -28,6 +28,7 @@ from paribus.report.details import detail_lines, details_heading
 from paribus.report.early_order import TITLE as EARLY
 from paribus.report.early_order import describe_early_order
 from paribus.report.effect_plot import effect_plots
+from paribus.report.inside_figures import study_figures
 from paribus.report.item_examples import item_examples
 from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.mask_gallery import SIDE, mask_gallery
@@ -38,7 +39,8 @@ from paribus.report.overview import comparison_headings, comparison_lines, descr
 from paribus.report.page_frame import csv_data_url, render_template
 from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
-from paribus.report.probe_charts import figure_plots, probe_figures
+from paribus.report.probe_charts import figure_plots
+from paribus.report.rank_effect import RANK_TITLE, rank_note, rank_sentences
 from paribus.report.rate_gains import describe_sweep_cost, rate_table
 from paribus.report.rate_plot import rate_plot
 from paribus.report.report_data import ReportData
@@ -67,7 +69,7 @@ MAX_ROWS = 10_000  # of a table that lies in the page: about a megabyte
 
 def render_page(report: ReportData) -> str:
     """The page as text."""
-    plots, figures = _own_plots(report), probe_figures(report.probe_rows)
+    plots, figures = _own_plots(report), study_figures(report.probes)
     return render_template(
         "page.html.jinja",
         {**plots, **figure_plots(figures)},
@@ -79,7 +81,7 @@ def render_page(report: ReportData) -> str:
 
 def study_plots(report: ReportData) -> dict[str, Plot]:
     """Every plot of a study by its key, with those of what probes found."""
-    return {**_own_plots(report), **figure_plots(probe_figures(report.probe_rows))}
+    return {**_own_plots(report), **figure_plots(study_figures(report.probes))}
 
 
 def _own_plots(report: ReportData) -> dict[str, Plot]:
@@ -168,6 +170,9 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "inside_heading": INSIDE_HEADING,
         "inside_note": INSIDE_NOTE,
         "inside_tables": inside_tables(report),
+        "rank_title": RANK_TITLE,
+        "rank_note": rank_note(report.findings),
+        "rank_sentences": rank_sentences(report.findings),
         "kl_title": KL_TITLE,
         "kl_note": KL_NOTE,
         "kl_heading": KL_HEADING,

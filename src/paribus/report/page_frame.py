@@ -55,7 +55,9 @@ def script_safe_json(value: Any) -> str:
     """JSON that can stand inside a script element: no character of it can end one, or begin a
     comment.
     """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    text = json.dumps(
+        value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":")
+    )
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

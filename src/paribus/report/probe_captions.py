@@ -22,14 +22,25 @@ DOMAIN_CAPTION = (
     " do not tell domains apart. A domain that the run was not trained on is merely foreign text,"
     " and a preference does not show that the expert is needed there."
 )
-# by probe: the quantities that are drawn
+CORRUPTION_CAPTION = (
+    "The loss of the same hidden tokens twice: with the masks or spans of training elsewhere in the"
+    " text, and with the rest of the text plain. Plain text to the left of corrupted text is a gain"
+    " from what corruption hides, to the right is confusion by what training never showed; the two"
+    " are not told apart. Runs whose objectives hide other shares answer other questions."
+)
+# by probe: the quantities that are drawn, and where curves over two things need two captions,
+# what they are over
 CAPTIONS: Mapping[str, Mapping[str, str]] = {
     "rank": {
         "effective rank over the most there can be": (
-            "How many directions attention uses, over the most that it could, of each head; as a"
-            " curve, the mean over heads with a band from the lowest to the highest. The mask"
-            " alone moves it, and so does the scale of the scores: masks are compared where scores"
-            " have one standard deviation. A high rank is not a better model."
+            "How many directions attention uses, over the most that it could, of each head. The"
+            " mask alone moves it, and so does the scale of the scores. A high rank is not a better"
+            " model."
+        ),
+        "effective rank over the most there can be by layer": (
+            "The mean over the heads of each layer, with a band from the lowest to the highest."
+            " Masks are compared where scores have one standard deviation, for their scale moves"
+            " the rank, too. A wide band may hide heads that differ in kind."
         ),
         "log |det|": (
             "The logarithm of the volume that attention keeps. Far below zero, the matrix is"
@@ -70,13 +81,126 @@ CAPTIONS: Mapping[str, Mapping[str, str]] = {
             " loads alone would give by chance. More than by chance may come from neighbours that"
             " are alike, not from an expert for a whole passage."
         ),
+        "saturation": (
+            "How many of a token's last experts it had at an earlier step, beside what loads alone"
+            " would give by chance: 1 where routing no longer changes. Routing that is settled is"
+            " not by that good, and of one run it does not show when others would settle."
+        ),
+    },
+    "flow": {
+        "attention distance": (
+            "How many tokens back or ahead the attention of each head looks. Where weights lie is"
+            " not yet what is passed on."
+        ),
+        "attention distance by layer": (
+            "The mean over the heads of each layer, with a band from the lowest to the highest. The"
+            " mask alone moves it, so equal weights under the same mask are dashed. A mean may hide"
+            " one head that looks far."
+        ),
+        "attention entropy": (
+            "How widely attention spreads, in nats: 0 where a query looks at one token. Equal"
+            " weights under the same mask, dashed, are the most there can be. A sharp head need not"
+            " matter to the answer."
+        ),
+        "weight on the first token": (
+            "The share of attention that goes to the first token of a text. Far above equal"
+            " weights, dashed, it is a sink. A sink may have values near zero, so it does not show"
+            " that the first token is used."
+        ),
+        "weight on itself": (
+            "The share of attention that a token gives to itself, with equal weights dashed. Near 1"
+            " a head mixes nothing, but a skip past attention passes the same state on, so a low"
+            " share does not show that it is lost."
+        ),
+        "weight on the most attended token": (
+            "The share of attention that the most attended token of a text gets, over all queries,"
+            " with equal weights dashed. It does not say which token it is, nor whether its value"
+            " is more than nothing."
+        ),
+        "reached pairs": (
+            "The share of pairs of positions of which one can change the other, after each layer."
+            " It follows from the masks alone and is the same before training: it shows what could"
+            " pass, not what does."
+        ),
+        "share of the gradient": (
+            "How much of the gradient of one state falls on a token, by its distance. It is of"
+            " small changes alone, and does not show how far back the loss makes use of a text."
+        ),
+    },
+    "context": {
+        "loss by tokens of context": (
+            "The loss of the last quarter of each text, as the context before it is cut to its last"
+            " tokens. Where the line is flat, tokens further back are not used; it cannot show that"
+            " longer texts would not help, for they end here."
+        ),
+        "loss by tokens in order": (
+            "The loss of the last quarter of each text, with all of its context there and only the"
+            " last tokens of it in order. A flat line uses the words further back without their"
+            " order, or does not use them: the other figure of this probe tells which."
+        ),
+    },
+    "gradients": {
+        "gradient norm": (
+            "How long the gradient of the training loss is in each layer, before training (dashed)"
+            " and at kept checkpoints. Norms of different objectives are norms of different losses,"
+            " and do not show which layer learns faster: the optimizer rescales them."
+        ),
+    },
+    "in-context": {
+        "nats": (
+            "The loss of the answer by the number of examples before the query; of regression,"
+            " beside ridge, which no learner beats by much. A line that does not fall does not"
+            " learn from examples; one that falls like ridge may still be another learner."
+        ),
+        "accuracy": (
+            "How often the likeliest answer is right, by the number of examples, beside known"
+            " learners. Equal accuracy does not show that a model runs the same algorithm."
+        ),
+        "mass of symbols": (
+            "The probability that the answer is one of the symbols at all. Below 1, a model has not"
+            " yet learnt what answers look like; at 1, it may still know nothing of the function."
+        ),
+        "squared error": (
+            "The squared error of the answer by the number of examples, beside known learners."
+            " Symbols are rounded, so no line reaches 0; a line that stays at that of the mean does"
+            " not learn from the examples."
+        ),
+        "squared difference": (
+            "How far a model's answers are from those of each known learner: the lowest line is the"
+            " learner that it resembles most. Learners whose answers agree cannot be told apart by"
+            " them, so this does not show which algorithm runs inside."
+        ),
+    },
+    "descent": {
+        "SimAOU": (
+            "The cosine between how a prompt of examples moves the output of attention and how a"
+            " step of tuning on them does, by layer. It says something only above the broken"
+            " lines, the untrained model and a random update, and even then not that the model"
+            " descends a gradient."
+        ),
+        "SimAM": (
+            "The cosine between the scores of attention after a prompt of examples and after a step"
+            " of tuning on them, by layer. Scores are alike before any tuning, too: what tuning"
+            " does is the difference from that broken line, and it may be nothing."
+        ),
+        "Kendall's tau": (
+            "How alike attention to the tokens of examples and the weights of a step of tuning on"
+            " them order these tokens, by layer: 0 is no agreement. The broken lines are random"
+            " attention and the untrained model; agreement does not show a common cause."
+        ),
     },
 }
 
 
-def quantity_caption(probe: str, quantity: str) -> str:
+def known_caption(probe: str, quantity: str, x_name: str) -> str | None:
+    """The caption of a quantity, or of its curve over something; None where neither has one."""
+    captions = CAPTIONS.get(probe, {})
+    return captions.get(f"{quantity} by {x_name}", captions.get(quantity))
+
+
+def quantity_caption(probe: str, quantity: str, x_name: str = "") -> str:
     """What is to be known about a figure of a quantity."""
-    known = CAPTIONS.get(probe, {}).get(quantity)
+    known = known_caption(probe, quantity, x_name)
     if known is not None:
         return f"{known} {DEFINITIONS}"
     return (

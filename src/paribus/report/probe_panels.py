@@ -12,15 +12,19 @@ import altair as alt
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.charts import Plot, chart_data, chart_spec, css_colour
 from paribus.report.numbers import round_digits, significant, true_minus
+from paribus.spec.measure import PROBE_UNITS
 
 RunRows = Mapping[str, Sequence[ProbeRow]]  # what was found in each run, or in each arm
 RowTest = Callable[[ProbeRow], bool]
 PANEL_WIDTH = 400  # pixels of a panel in a file of its own
 MAX_PANELS = 12  # of a figure
 MAX_LAYERS = 6  # that are told apart in a figure
+DECODER = "decoder"  # the main stack beside an encoder
 FILL = "arm-1"  # colour of maps and bars
 MAX_TITLE = 22  # letters of a line
 _DIGITS = 4  # that a picture can show, and that a page has room for
+# of quantities that are curves alone, so that no design shows them
+CURVE_UNITS = {"context": {"loss": "bits per byte"}}
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -55,11 +59,12 @@ class PanelPlace:
     stack: str
     branch: str
 
-    def label(self, has_encoder: bool) -> str:
-        """decoder, cross-attention; a lone stack has no name."""
-        stack = ""
-        if has_encoder:
-            stack = {"stack": "decoder"}.get(self.stack, self.stack)
+    def label(self, main_stack: str) -> str:
+        """decoder, cross-attention, where the main stack is called decoder. Nothing else has
+        cross-attention.
+        """
+        own_name = DECODER if self.branch == "cross" else main_stack
+        stack = {"stack": own_name}.get(self.stack, self.stack)
         branch = {"attention": "self-attention", "cross": "cross-attention"}.get(self.branch, "")
         return ", ".join(filter(None, (stack, branch)))
 
@@ -76,8 +81,19 @@ def distinct_places(runs: RunRows) -> list[PanelPlace]:
     return list(found)
 
 
-def has_encoder(runs: RunRows) -> bool:
-    return any(row.stack == "encoder" for rows in runs.values() for row in rows)
+def main_stack_name(runs: RunRows) -> str:
+    """What the main stack of some runs is called: decoder beside an encoder; a lone one has no
+    name.
+    """
+    with_encoder = [run for run, rows in runs.items() if _has_encoder(rows)]
+    with_rows = [run for run, rows in runs.items() if rows]
+    if not with_encoder:
+        return ""
+    return DECODER if with_encoder == with_rows else "main stack"
+
+
+def _has_encoder(rows: Sequence[ProbeRow]) -> bool:
+    return any(row.stack == "encoder" for row in rows)
 
 
 def of_place(runs: RunRows, place: PanelPlace) -> dict[str, list[ProbeRow]]:
@@ -89,6 +105,12 @@ def selected_rows(runs: RunRows, is_selected: RowTest) -> dict[str, list[ProbeRo
     """Rows that pass a test, of the runs that have any."""
     selected = {run: [row for row in rows if is_selected(row)] for run, rows in runs.items()}
     return {run: rows for run, rows in selected.items() if rows}
+
+
+def axis_name(probe: str, quantity: str) -> str:
+    """A quantity with its unit, where it has one."""
+    unit = {**PROBE_UNITS.get(probe, {}), **CURVE_UNITS.get(probe, {})}.get(quantity, "")
+    return f"{quantity}, {unit}" if unit else quantity
 
 
 def probe_of(runs: RunRows) -> str:

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log2
 
+from paribus.analyse.findings import Findings
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.rank_effect import MIN_MOVE, RankEffect, SlopeDifference
-from paribus.analyse.study_ranks import StudyRanks
+from paribus.analyse.study_ranks import StudyRanks, study_ranks
 from paribus.report.numbers import (
     capitalise,
     decimals_for_width,
@@ -23,6 +24,14 @@ from paribus.report.numbers import (
 )
 from paribus.spec.measure import with_unit
 
+RANK_TITLE = "Rank and effect"
+INTERVENTION_NOTE = (
+    "Here the rank is moved, by arms that differ in one field of attention. First it is checked"
+    " that it moved at all; then a slope says what the score gains for each doubling of the rank,"
+    " with an interval over seeds that allows for the number of interventions. It cannot show that"
+    " rank is the cause where interventions agree: they may act through something else that they"
+    " share. Definitions: docs/probes.md."
+)
 OBSERVED_NOTE = (
     "Observed, and not judged: runs that differ in rank differ in whatever moved it, too."
 )
@@ -32,6 +41,20 @@ _SENTENCES = {
     "within the margin": "Over the whole range of ranks, the score moves by less than the margin.",
     "undecided": "Whether the score follows the rank is undecided.",
 }
+
+
+def rank_sentences(findings: Findings) -> list[str]:
+    """What a study says of rank, a sentence or more for each intervention; nothing where it shows
+    no rank.
+    """
+    ranks = study_ranks(findings)
+    return [] if ranks is None else describe_study_ranks(ranks)
+
+
+def rank_note(findings: Findings) -> str:
+    """How slopes are to be read; empty where nothing moves the rank."""
+    ranks = study_ranks(findings)
+    return INTERVENTION_NOTE if ranks is not None and ranks.effects else ""
 
 
 def describe_study_ranks(ranks: StudyRanks) -> list[str]:

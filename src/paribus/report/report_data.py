@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, study_findings
 from paribus.analyse.plan_rules import plan_measure
-from paribus.analyse.probe_means import study_probe_rows
 from paribus.analyse.run_table import Row, RowTable
+from paribus.analyse.study_probes import StudyProbe, study_probes
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, environment_differences, read_environments
 from paribus.record.file_names import PLAN_FILE
@@ -60,8 +60,7 @@ class ReportData:
     environment_differences: tuple[str, ...]  # names of the fields that differ
     anonymous: bool = False
     later_studies: tuple[str, ...] = ()  # names of the later studies of its series
-    # by arm: what probes found inside, means over seeds; empty where no run keeps rows
-    probe_rows: Mapping[str, tuple[ProbeRow, ...]] = field(default_factory=dict)
+    probes: tuple[StudyProbe, ...] = ()  # those of which runs keep rows
 
     @property
     def plan(self) -> PlanRecord:
@@ -154,7 +153,7 @@ def gather_report_data(study: Study, anonymous: bool = False) -> ReportData:
         environments=environments,
         environment_differences=_differing_names(environments),
         later_studies=later_studies(study),
-        probe_rows=study_probe_rows(study, findings),
+        probes=study_probes(study, findings),
     )
     if anonymous:
         return _anonymise(report, study)
@@ -199,7 +198,7 @@ def _anonymise(report: ReportData, study: Study) -> ReportData:
         items=_anonymise_items(report.items, redactions),
         environments=_distinct(environments),
         later_studies=redact_value(report.later_studies, redactions),
-        probe_rows=_anonymise_probes(report.probe_rows, redactions),
+        probes=_anonymise_probes(report.probes, redactions),
         anonymous=True,
     )
 
@@ -238,23 +237,26 @@ def _anonymise_items(items: Mapping[str, ItemText], redactions: Redactions) -> d
 
 
 def _anonymise_probes(
-    found: Mapping[str, tuple[ProbeRow, ...]], redactions: Redactions
-) -> dict[str, tuple[ProbeRow, ...]]:
+    probes: Iterable[StudyProbe], redactions: Redactions
+) -> tuple[StudyProbe, ...]:
     """Rows under redacted names of arms. Where a row is about an expert, its variant is the name
     of a text or a token of it, so it gets a number.
     """
     numbers: dict[str, str] = {}
-    redacted = {}
-    for arm, rows in found.items():
-        own = []
-        for row in rows:
-            if row.x_name == EXPERT and row.variant:
-                name = numbers.setdefault(row.variant, f"text {len(numbers) + 1}")
-                own.append(replace(row, variant=name))
-            else:
-                own.append(row)
-        redacted[redactions.redact_text(arm)] = tuple(own)
-    return redacted
+    redacted = []
+    for probe in probes:
+        by_arm: dict[str, tuple[ProbeRow, ...]] = {}
+        for arm, rows in probe.rows.items():
+            own = tuple(_anonymise_probe_row(row, numbers) for row in rows)
+            by_arm[redactions.redact_text(arm)] = own
+        redacted.append(replace(probe, rows=by_arm))
+    return tuple(redacted)
+
+
+def _anonymise_probe_row(row: ProbeRow, numbers: dict[str, str]) -> ProbeRow:
+    if row.x_name != EXPERT or not row.variant:
+        return row
+    return replace(row, variant=numbers.setdefault(row.variant, f"text {len(numbers) + 1}"))
 
 
 def _anonymise_sample(sample: PromptSample, redactions: Redactions) -> PromptSample:

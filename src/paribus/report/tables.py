@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from paribus.analyse import column_of
 from paribus.analyse.findings import ArmFinding
 from paribus.analyse.plan_rules import column_measure
 from paribus.analyse.seed_scores import explored_gain, moments, seed_scores
+from paribus.analyse.study_probes import probe_settings
 from paribus.record import ControlLine, Mark
 from paribus.report.numbers import (
     DASH,
@@ -21,8 +22,10 @@ from paribus.report.numbers import (
     signed_score,
     significant,
 )
+from paribus.report.probe_settings import describe_settings, plan_settings
 from paribus.report.report_data import ReportData
 from paribus.spec.measure import Measure
+from paribus.spec.yardstick import PROBE
 
 
 @dataclass(frozen=True)
@@ -175,8 +178,19 @@ def _other_tables(report: ReportData, is_inside: bool) -> list[NamedTable]:
         name = column_of(yardstick.table)
         measure = column_measure(report.plan, name)
         if measure.is_inside == is_inside:
-            tables.append((_table_title(name, measure), _secondary_lines(report, name)))
+            title = _table_title(name, measure) + _settings_ending(report, yardstick.table)
+            tables.append((title, _secondary_lines(report, name)))
     return tables
+
+
+def _settings_ending(report: ReportData, yardstick: Mapping[str, Any]) -> str:
+    """What tells a probe from the others of its kind in the study; empty for any other
+    yardstick.
+    """
+    if yardstick["kind"] != PROBE:
+        return ""
+    words = describe_settings(probe_settings(yardstick), plan_settings(report.plan))
+    return f"; {words}" if words else ""
 
 
 def _table_title(name: str, measure: Measure) -> str:
