@@ -29,7 +29,6 @@ from paribus.spec import load
 from paribus.spec.probes import PROBES, load_probe
 from paribus.watcher import Watcher
 
-
 NOT_HERE = ("experts", "corruption", "descent", "in-context")  # a GPT-2 has nothing to show there
 
 

@@ -233,6 +233,6 @@ def test_an_unknown_design_is_met_with_the_nearest() -> None:
         find_design("postions")
     with pytest.raises(
         SpecError,
-        match="designs are adaptation, bidirectional-input, encoder-decoder, expert-domains, experts",
+        match="designs are adaptation, bidirectional-input, encoder-decoder, expert-domains",
     ):
         find_design("something else")
