@@ -57,11 +57,15 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Execution:
-    """How the runs of a study are carried out: where, how many at a time, and which of them."""
+    """How the runs of a study are carried out: where, how many at a time, and which of them.
+
+    With `use_mps`, several runs on one NVIDIA GPU share it through MPS, where that is installed.
+    """
 
     workspace: Workspace = Workspace()
     n_jobs: int = 1
     shard: tuple[int, int] = (1, 1)  # which of how many
+    use_mps: bool = True
 
     def __post_init__(self) -> None:
         number, total = self.shard

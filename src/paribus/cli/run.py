@@ -161,6 +161,13 @@ def command(
         str | None, typer.Option(metavar="I/N", help="Run part I of N, for job arrays.")
     ] = None,
     accept_environment: AcceptEnvironmentOption = False,
+    no_mps: Annotated[
+        bool,
+        typer.Option(
+            "--no-mps",
+            help="Do not start NVIDIA's MPS, through which several runs share one GPU.",
+        ),
+    ] = False,
 ) -> None:
     workspace = Workspace(runs, cache, device, accept_environment)
     study = run_and_print(
@@ -169,7 +176,7 @@ def command(
         changes=parse_settings(settings),
         name=name,
         seeds=seeds,
-        execution=Execution(workspace, jobs, _parse_shard(shard)),
+        execution=Execution(workspace, jobs, _parse_shard(shard), use_mps=not no_mps),
     )
     report = f"paribus report {shlex.quote(study.folder.name)}"
     if runs != RUNS:

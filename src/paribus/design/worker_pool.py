@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ import torch
 from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
 from paribus.design.asked_tasks import asked_tasks
 from paribus.design.cells import Cell
+from paribus.design.mps import shared_gpu
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
 from paribus.record import Study
@@ -37,16 +38,18 @@ RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
 class Worker:
     """A process, and the arms it has run: what it compiled for them it need not compile again."""
 
-    def __init__(self, number: int, device: torch.device):
+    def __init__(self, number: int, device: torch.device, variables: Mapping[str, str]):
         self.number, self.device = number, device
-        self.process = _start_process(number, device)
+        self.variables = variables  # that its environment has beside ours
+        self.process = _start_process(number, device, variables)
         self.arms: set[str] = set()
 
     def run_cell(self, cell: Cell, job: Mapping[str, Any]) -> str | None:
         """Why a cell failed, if it did; a process that has died is replaced before the next one."""
         if self.process.poll() is not None:
             self.close()
-            self.process, self.arms = _start_process(self.number, self.device), set()
+            self.process = _start_process(self.number, self.device, self.variables)
+            self.arms = set()
         self.arms.add(cell.arm)
         return _send_job(self.process, job)
 
@@ -68,13 +71,19 @@ class WorkerPool:
         self.device = select_device(execution.workspace.device)
         self.workers: list[Worker] = []
         self.verified_texts: dict[str, VerifiedText] = {}  # by their fingerprints
+        self._variables: dict[str, str] = {}  # of the workers' environment
+        self._closing = ExitStack()
 
     def __enter__(self) -> Self:
+        means = self.execution
+        if self.device.type == "cuda" and means.n_jobs > 1 and means.use_mps:
+            self._variables = self._closing.enter_context(shared_gpu())
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self.workers:
-            worker.close()
+        with self._closing:
+            for worker in self.workers:
+                worker.close()
 
     def verified_text(self, text: TokenisedCorpus) -> VerifiedText:
         """A text whose every byte was read once; later only what may have changed. RecordError
@@ -94,7 +103,7 @@ class WorkerPool:
         by SystemExit(75).
         """
         for number in range(len(self.workers), min(self.execution.n_jobs, len(cells))):
-            self.workers.append(Worker(number, self.device))
+            self.workers.append(Worker(number, self.device, self._variables))
         queue, failures = list(cells), dict[str, str]()
         lock, signal_numbers = threading.Lock(), list[int]()
 
@@ -164,8 +173,10 @@ def next_cell_index(
     )
 
 
-def _start_process(number: int, device: torch.device) -> subprocess.Popen[str]:
-    surroundings = dict(os.environ)
+def _start_process(
+    number: int, device: torch.device, variables: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    surroundings = {**os.environ, **variables}
     if device.type == "cpu":
         surroundings["OMP_NUM_THREADS"] = "1"  # torch.set_num_threads does not bound every product
     elif device.type == "cuda":
