@@ -30,7 +30,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
 def test_probes_leave_the_other_yardsticks(report: ReportData) -> None:
     assert secondary_tables(report) == []
     ((name, lines),) = inside_tables(report)
-    assert name == f"rank: {QUANTITY}.test"
+    assert name == f"rank: {QUANTITY}"
     assert [line[0] for line in lines] == report.order
     # seeds 1 to 4: means are place + 0.25, differences one place and two, without any spread
     assert lines[1][1].startswith("1.25")
@@ -89,8 +89,8 @@ def test_each_distinct_probe_is_drawn_and_told_by_what_differs(tmp_path: Path) -
             assert after.value - before.value == pytest.approx(0.01)
     titles = [name for name, _ in inside_tables(report)]
     assert titles == [
-        f"rank: {QUANTITY}.test; n_texts = 2",
-        "rank: effective rank.test, in directions; n_texts = 3",
+        f"rank: {QUANTITY}; n_texts = 2",
+        "rank: effective rank, in directions; n_texts = 3",
     ]
     page = render_page(report)
     assert "Spectra of attention, n_texts = 3" in page

@@ -194,10 +194,13 @@ def _settings_ending(report: ReportData, yardstick: Mapping[str, Any]) -> str:
 
 
 def _table_title(name: str, measure: Measure) -> str:
-    """The column, and what it is measured in where the column does not say it."""
+    """The column, and what it is measured in where the column does not say it. What a probe finds
+    is of the test text unless it says otherwise.
+    """
     if measure.is_likelihood:
         return name
     if measure.is_inside:
+        name = name.removesuffix(".test")
         return f"{name}, in {measure.unit}" if measure.unit else name
     return f"{name}, {measure.kind} in {measure.unit}"
 
