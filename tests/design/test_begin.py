@@ -162,7 +162,7 @@ def test_a_plan_has_the_rows_that_conversations_add_to_a_vocabulary(here: Path) 
     plan = plan_of({"base.stages": stages, "primary.measure": {"kind": "pairs", "n_items": 5}})
     record = plan_record(plan)
     for arm in plan.arms:
-        planned = without_places(planned_stages(record, arm.name))
+        planned = without_places(planned_stages(record.arms[arm.name]))
         texts = [text.fingerprint for text in arm.texts]
         assert planned == without_places(addressed_stages(arm.run, texts))
         sizes = [stage["architecture"]["n_vocab"] for stage in planned]

@@ -49,7 +49,7 @@ def test_a_study_of_the_present_names_has_them_still(study: str) -> None:
     plan, n_checked = parse_plan(table, path), 0
     for row in rows_of(RESULTS / study / "rows.csv"):
         if row["purpose"] == "stage_sweep":
-            first = planned_stages(plan, row["arm"])[0]
+            first = planned_stages(plan.arms[row["arm"]])[0]
             assert (
                 run_name([{**first, "training": swept_training(first["training"], row)}])
                 == (row["run"])

@@ -155,6 +155,23 @@ def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
         **{name: last.get(name) for name in COUNTER_COLUMNS},
         **{name: last[name] for name in PREFERENCE_COLUMNS if name in last},
         **(_variance_columns(study, cell) if cell.purpose == "variance" else {}),
+        **_rung_columns(plan, cell),
+    }
+
+
+def _rung_columns(plan: PlanRecord, cell: CellRecord) -> Row:
+    """What a law is fitted to beside the score: the size of a run on a rung of the ladder, and
+    what its schedule reads and computes; nothing of any other run.
+    """
+    if cell.size is None:
+        return {}
+    arm = plan.arm_at(cell.arm, cell.size)
+    return {
+        "size": cell.size,
+        "parameters": arm.price.parameters,
+        "non_embedding_parameters": arm.price.non_embedding_parameters,
+        "planned_tokens": arm.work.tokens_read * cell.n_steps,
+        "planned_flops": arm.work.training_flops * cell.n_steps,
     }
 
 
@@ -206,7 +223,7 @@ def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
         return []
     if purpose == "sweep" and tune is not None:
         return [tuning_table(primary, tune.split)]
-    if purpose in ("sweep", "length", "bracket", "variance"):
+    if purpose in ("sweep", "length", "bracket", "variance", "ladder", "predicted"):
         return [primary]
     return [primary, *(other.table for other in plan.design.others)]
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from paribus.analyse.bracket import SIDES, bracket_rate
 from paribus.corpus import TokenisedCorpus
+from paribus.design.ladder import rung_rate
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.seeds import init_seed, order_seed
 from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.record import CellRecord
 from paribus.record.study import Purpose
+from paribus.spec import resolve
 from paribus.spec.design import (
     SWEEP_SEED,
     Design,
@@ -43,6 +45,7 @@ class Cell:
     design_fingerprint: str  # the fingerprint of the design
     # of the tasks of the plan, by column: the fingerprint of the items that every arm is asked
     items: Mapping[str, str] = field(default_factory=dict)
+    size: int | None = None  # d_model of the base, on a rung of a ladder
 
     @cached_property
     def name(self) -> str:
@@ -69,6 +72,7 @@ class Cell:
             run=self.name,
             n_steps=self.n_steps,
             plan=self.design_fingerprint,
+            size=self.size,
         )
 
     def __str__(self) -> str:
@@ -79,7 +83,8 @@ class Cell:
         rate = f", rate {self.rate:g}"
         steps = f", {self.n_steps} steps"
         own = {"sweep": rate, "stage_sweep": rate, "bracket": rate, "length": steps}
-        return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}"
+        rung = "" if self.size is None else f", d_model {self.size}{steps}"
+        return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}{rung}"
 
 
 def rate_grid(design: Design, arms: Sequence[PlannedArm]) -> tuple[float, ...]:
@@ -157,6 +162,32 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
         _cell(kind, arm, seed, rates[arm.name], steps_of_share(arm.n_steps, share))
         for seed, arm, share in itertools.product(plan.seeds, arms, shares)
     )
+
+
+def ladder_cells(
+    plan: Plan, rates: Mapping[str, float], *, is_predicted: bool = False
+) -> tuple[Cell, ...]:
+    """Every arm at every size and duration of the ladder under its seeds, small runs first; or of
+    the run that is predicted. They are measured with the primary yardstick alone.
+    """
+    ladder = plan.design.ladder
+    if ladder is None:
+        return ()
+    kind = _cell_kind(
+        "predicted" if is_predicted else "ladder", (plan.design.primary.measure,), plan
+    )
+    base_size = resolve(plan.arms[0].run.last_architecture).d_model
+    cells: list[Cell] = []
+    for rung in plan.rungs:
+        if rung.is_predicted != is_predicted:
+            continue
+        for n_tokens, seed, arm in itertools.product(
+            rung.tokens, plan.seeds[: ladder.n_seeds], rung.arms
+        ):
+            rate = rung_rate(ladder, rates[arm.name], rung.size, base_size)
+            cell = _cell(kind, arm, seed, rate, rung.n_steps(arm, n_tokens))
+            cells.append(replace(cell, size=rung.size))
+    return tuple(cells)
 
 
 def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:

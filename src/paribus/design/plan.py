@@ -4,7 +4,7 @@ can see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -18,26 +18,28 @@ from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.control import FindingsByPair, describe_confounds, field_lines, judge_pairs
 from paribus.design.field_paths import require_known_paths, unused_allowances
 from paribus.design.item_checks import require_items_fit
+from paribus.design.ladder import Rung, plan_rungs
 from paribus.design.length_checks import require_trainable_lengths
-from paribus.design.matching.size import architecture_size
-from paribus.design.matching.size_match import SizeMatch, match_size
 from paribus.design.probe_checks import require_kept_checkpoints
 from paribus.design.quantities import (
     QUANTITIES,
-    TOTALS_TOLERANCE,
     PlannedArm,
     machine_lines,
     quantity_lines,
-    run_price,
+)
+from paribus.design.ready_arms import (
+    match_sizes,
+    plan_arm,
+    require_choice,
+    require_declared_match,
 )
 from paribus.design.scaling_checks import require_scalable
 from paribus.design.seeds import reported_seeds
 from paribus.design.series import Series
-from paribus.design.step_cost import measure_step_costs
 from paribus.design.text_lines import describe_text_confounds
 from paribus.design.unseen_tasks import require_unseen_tasks
 from paribus.design.wrong_targets import wrongly_taught_arms
-from paribus.errors import ConfoundError, SpecError
+from paribus.errors import ConfoundError
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.interop.begin import open_begin
 from paribus.record import ControlLine, current_environment
@@ -53,17 +55,13 @@ from paribus.spec.design import (
     sweep_yardstick,
 )
 from paribus.spec.design_reading import require_valid_design
-from paribus.spec.match import Match, match_lengths
-from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import TaskYardstick
-from paribus.train.chain import prepare_texts
 from paribus.workspace import Execution
 
 VERDICT_RULE = (
     "{test}, Bonferroni over one family a report, {equal} for equivalence, last checkpoint"
 )
 TWO_TESTS = "two one-sided tests"
-REQUIRED_SIZES = ("parameters", "training_flops")
 ONE_THREAD = {"n_threads": 1, "omp_num_threads": "1"}
 
 
@@ -82,6 +80,7 @@ class Plan:
     series: Series | None = None  # where it is a later study of a series
     # by their columns: the items that every arm is asked
     tasks: Mapping[str, PreparedTask] = field(default_factory=dict)
+    rungs: tuple[Rung, ...] = ()  # of the ladder, ascending
     # of the design as it was frozen, where arms were changed since by what sweeps have found
     frozen_design: str | None = None
 
@@ -153,9 +152,6 @@ def _html_row(tag: str, cells: Sequence[Any]) -> str:
     return f"<tr>{text}</tr>"
 
 
-CorpusOpener = Callable[[Corpus], TokenisedCorpus]
-
-
 def make_plan(
     design: Design,
     name: str,
@@ -178,7 +174,7 @@ def make_plan(
     require_unseen_tasks(design, arms)
     findings = judge_pairs(design, arms, opener)
     _refuse_confounds(field_lines(design, arms, findings))
-    sizes = _match_sizes(design, arms)
+    sizes = match_sizes(arms)
     datasets: dict[str, TokenisedCorpus] = {}
 
     def text(corpus: Corpus) -> TokenisedCorpus:
@@ -188,16 +184,17 @@ def make_plan(
         )
         return datasets[key]
 
-    ready = [_plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
+    ready = [plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
     require_items_fit(design, ready)
     tasks = plan_tasks(design, ready)
-    _require_declared_match(design, arms, ready)
+    require_declared_match(arms, ready)
     ready = _apply_budget(design, ready)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
     lines = _control_lines(design, arms, ready, findings)
     _refuse_confounds(lines)
+    rungs = plan_rungs(design, ready[0], opener, text)
     here = run_environment(device, execution.n_jobs)
     return Plan(
         name=name,
@@ -208,6 +205,7 @@ def make_plan(
         environment=here,
         seeds=seeds,
         tasks=tasks,
+        rungs=rungs,
     )
 
 
@@ -224,71 +222,6 @@ def _refuse_confounds(lines: Sequence[ControlLine]) -> None:
     confounds = (*describe_confounds(of_fields), *describe_text_confounds(lines))
     if confounds:
         raise ConfoundError(confounds, lines)
-
-
-def _match_sizes(design: Design, arms: Sequence[Arm]) -> list[SizeMatch | None]:
-    baseline = arms[0].run
-    length = baseline.last.training.length
-    sizes: list[SizeMatch | None] = [None]
-    problems: list[str] = []
-    for arm in arms[1:]:
-        try:
-            sizes.append(_match_arm(arm, baseline, length))
-        except SpecError as fault:
-            for problem in fault.problems:
-                problems.append(f"arms.{arm.name}: {problem}")
-    if problems:
-        raise SpecError(problems)
-    return sizes
-
-
-def _match_arm(arm: Arm, baseline: RunSpec, length: int) -> SizeMatch | None:
-    """The size that an arm is brought to; None where it is compared as written."""
-    match = arm.match or Match(by="nothing")
-    if match.by == "nothing":
-        return None
-    if arm.run.begin is not None:
-        raise SpecError(
-            f"match.by is {match.by!r}, but the arm begins from {arm.run.begin.name!r}, whose"
-            " weights have their size; use 'nothing'"
-        )
-    return match_size(
-        arm.run.architecture, baseline.architecture, match, *match_lengths(match, length)
-    )
-
-
-def _plan_arm(arm: Arm, size_match: SizeMatch | None, open_text: CorpusOpener) -> PlannedArm:
-    if size_match is None:
-        run = arm.run
-    else:
-        run = arm.run.model_copy(update={"architecture": size_match.architecture})
-    texts = prepare_texts(run, open_text)
-    for stage, text in zip(run.stages, texts, strict=True):
-        for split in ("train", "valid"):
-            text.require_rows(split, stage.training.length)
-    costs = measure_step_costs(run, texts)
-    return PlannedArm(
-        name=arm.name,
-        levels=arm.levels,
-        run=run,
-        texts=texts,
-        step_costs=costs,
-        price=run_price(run, costs[-1]),
-        size_match=size_match,
-    )
-
-
-def _require_declared_match(
-    design: Design, arms: Sequence[Arm], ready: Sequence[PlannedArm]
-) -> None:
-    """SpecError where an arm is of another size, and nobody said whether that is meant."""
-    (_, baseline), *others = zip(arms, ready, strict=True)
-    table = {baseline.name: _sizes(baseline)}
-    for arm, own in others:
-        if arm.match is None:
-            table[own.name] = _sizes(own)
-    if len(table) > 1:
-        _require_choice("match", REQUIRED_SIZES, table, "{ by = 'parameters', moves = ['d_ff'] }")
 
 
 def _apply_budget(design: Design, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
@@ -314,42 +247,12 @@ def _require_equal_totals(arms: Sequence[PlannedArm]) -> None:
     for arm in arms:
         totals.setdefault(len(arm.run.stages), {})[arm.name] = _step_totals(arm)
     for own in totals.values():
-        _require_choice("budget", get_args(Budget), own, "'tokens_read'")
-
-
-def _sizes(arm: PlannedArm) -> dict[str, float]:
-    """Of the architecture alone: how much of its work an objective asks for is the budget's."""
-    length = arm.run.last.training.length
-    work = architecture_size(
-        arm.run.last_architecture, "training_flops", length // 2, length - length // 2
-    )
-    return {"parameters": arm.price.parameters, "training_flops": work}
+        require_choice("budget", get_args(Budget), own, "'tokens_read'")
 
 
 def _step_totals(arm: PlannedArm) -> dict[str, float]:
     """What a step costs; of several stages, all of them in the shares that they have."""
     return {name: arm.total(name) / arm.n_steps for name in get_args(Budget)}
-
-
-def _require_choice(
-    field: str, names: Sequence[str], table: dict[str, dict[str, float]], example: str
-) -> None:
-    """Refuse to choose the question for the user where it makes a difference."""
-    differences = []
-    for name in names:
-        values = [own[name] for own in table.values()]
-        share = max(values) / min(values) - 1
-        if share > TOTALS_TOLERANCE:
-            differences.append(f"{name} differ by {share:.1%}")
-    if differences:
-        if field == "match":
-            nothing = ", or match = 'nothing' to compare them as written"
-        else:
-            nothing = ""
-        raise SpecError(
-            f"{field} is missing, and the arms' {', '.join(differences)}; which of them is made"
-            f" equal is the question you ask: say so, such as {field} = {example}{nothing}"
-        )
 
 
 def _with_n_steps(arm: PlannedArm, n_steps: int) -> PlannedArm:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from paribus.design.ladder import Rung
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.record import ControlLine
@@ -29,6 +30,8 @@ def described(plan: Plan) -> dict[str, Any]:
         table["series"] = plan.series.table
     if plan.items:
         table["items"] = dict(plan.items)
+    if plan.rungs:
+        table["rungs"] = [_rung_table(rung) for rung in plan.rungs]
     return table | {
         "format": PLAN_FORMAT,
         "edition": EDITION,
@@ -60,6 +63,16 @@ def _arm_table(arm: PlannedArm) -> dict[str, Any]:
         table["earlier_work"] = list(map(asdict, arm.step_costs[:-1]))
         table["earlier_texts"] = [text.fingerprint for text in arm.texts[:-1]]
     return table
+
+
+def _rung_table(rung: Rung) -> dict[str, Any]:
+    """A rung: every arm at its size, and how many tokens its runs read."""
+    return {
+        "size": rung.size,
+        "tokens": list(rung.tokens),
+        "is_predicted": rung.is_predicted,
+        "arms": {arm.name: _arm_table(arm) for arm in rung.arms},
+    }
 
 
 def _line_table(line: ControlLine) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -45,6 +45,7 @@ class StudyCost:
     basis: str
     flops_per_seed: float  # of all arms under one more seed, other lengths included
     n_length_runs: int = 0  # runs of other lengths
+    n_ladder_runs: int = 0  # runs on rungs of the ladder
 
     @property
     def seconds_per_seed(self) -> float:
@@ -75,6 +76,8 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     total = per_seed * n_seeds + before * n_sweep_seeds
     total += (swept * last_share + before * share) * n_swept
     total += n_noise * plan.arms[0].total("training_flops")
+    ladder = _ladder_cost(plan)
+    total += ladder.flops
     speed, basis = _training_speed(plan, workspace)
     n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
     n_before = len(ancestors) * (n_seeds + n_sweep_seeds)
@@ -83,15 +86,39 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
         + n_swept * (len(swept_arms) + len(ancestors))
         + n_before
         + n_lengths
-        + n_noise,
+        + n_noise
+        + ladder.n_runs,
         n_sweep_runs=n_swept * (len(swept_arms) + len(ancestors)),
         flops=total,
         seconds=total / speed,
-        n_bytes=_disk_bytes(plan, arms, ancestors),
+        n_bytes=_disk_bytes(plan, arms, ancestors) + ladder.n_bytes,
         basis=basis,
         flops_per_seed=per_seed,
         n_length_runs=n_lengths,
+        n_ladder_runs=ladder.n_runs,
     )
+
+
+class _LadderCost(NamedTuple):
+    """What all runs on rungs of a ladder take."""
+
+    n_runs: int
+    flops: float
+    n_bytes: float
+
+
+def _ladder_cost(plan: Plan) -> _LadderCost:
+    if plan.design.ladder is None:
+        return _LadderCost(0, 0.0, 0.0)
+    n_runs, flops, n_bytes = 0, 0.0, 0.0
+    n_seeds = min(plan.design.ladder.n_seeds, len(plan.seeds))
+    for rung in plan.rungs:
+        for arm, n_tokens in itertools.product(rung.arms, rung.tokens):
+            n_steps = rung.n_steps(arm, n_tokens)
+            n_runs += n_seeds
+            flops += n_seeds * n_steps * arm.step_cost.training_flops
+            n_bytes += n_seeds * _checkpoint_bytes(arm, n_steps / arm.n_steps)
+    return _LadderCost(n_runs, flops, n_bytes)
 
 
 def _n_noise_runs(plan: Plan) -> int:

@@ -12,6 +12,7 @@ from paribus.design.cell_run import is_complete
 from paribus.design.cells import (
     Cell,
     bracket_cells,
+    ladder_cells,
     length_cells,
     rate_grid,
     reported_cells,
@@ -219,6 +220,7 @@ def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...
         "bracket": bracket_cells(plan, rates),
         "lengths": length_cells(plan, rates),
         "noise": variance_cells(plan, rates),
+        "ladder": ladder_cells(plan, rates),
     }
     return {name: cells for name, cells in rounds.items() if cells}
 

@@ -186,6 +186,15 @@ class ArmRecord(Shape):
         return self.stage.training.n_steps
 
 
+class RungRecord(Shape):
+    """A rung of a ladder: every arm at one size, and how many tokens its runs read."""
+
+    size: int = Field(ge=1)
+    tokens: list[int]
+    is_predicted: bool
+    arms: dict[str, ArmRecord]
+
+
 class PlanRecord(Shape):
     """All that a report needs of a plan; `table` is the plan in the present format.
 
@@ -207,6 +216,7 @@ class PlanRecord(Shape):
     arms: dict[str, ArmRecord]
     # of each task, by its column: the fingerprint of the items that every arm is asked
     items: dict[str, str] = Field(default_factory=dict)
+    rungs: list[RungRecord] = Field(default_factory=list)  # of the ladder, ascending
     control: list[ControlLine]
     environment: dict[str, Any]
     rule: str
@@ -231,6 +241,17 @@ class PlanRecord(Shape):
     def baseline(self) -> str:
         """The arm that the others are judged against, unless the design names another."""
         return self.order[0]
+
+    def arm_at(self, arm: str, size: int | None) -> ArmRecord:
+        """An arm as the design has it, or at the size of a rung."""
+        if size is None:
+            return self.arms[arm]
+        for rung in self.rungs:
+            if rung.size == size and arm in rung.arms:
+                return rung.arms[arm]
+        raise RecordError(
+            f"{self.name}: the plan has no rung of {arm!r} at d_model {size}; {REPAIR}"
+        )
 
     @property
     def is_listed(self) -> bool:

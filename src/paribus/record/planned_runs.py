@@ -17,7 +17,7 @@ from paribus.record.plan_lock import table_differences
 from paribus.record.study import CellRecord, Study
 
 if TYPE_CHECKING:
-    from paribus.record.plan import PlanRecord  # pydantic is for those who read a plan
+    from paribus.record.plan import ArmRecord, PlanRecord  # pydantic is for those who read a plan
 
 Table = Mapping[str, Any]
 _SEEDS = ("seed", "data_seed")
@@ -27,7 +27,7 @@ _SCALED = ("n_steps", "warmup", "valid_every")  # of the last stage: a sweep may
 def cell_faults(study: Study, plan: PlanRecord, cell: CellRecord) -> Iterator[str]:
     """In what the run of a cell is not that of its arm under its seed."""
     stages = read_stages(study.root / cell.run)
-    planned = planned_stages(plan, cell.arm)
+    planned = planned_stages(plan.arm_at(cell.arm, cell.size))
     if cell.purpose == "stage_sweep":  # which ends with an earlier stage
         planned = planned[: len(stages)]
     if cell.purpose != "variance":  # whose starts and orders are drawn one by one
@@ -43,9 +43,8 @@ def cell_faults(study: Study, plan: PlanRecord, cell: CellRecord) -> Iterator[st
     yield from _last_training_faults(stages[-1], cell)
 
 
-def planned_stages(plan: PlanRecord, arm: str) -> list[dict[str, Any]]:
+def planned_stages(record: ArmRecord) -> list[dict[str, Any]]:
     """The stages of an arm as a run of it would record them, but for seeds and rates."""
-    record = plan.arms[arm]
     run = record.run.table
     architecture = dict(run["architecture"])
     texts = [*record.earlier_texts, record.text]

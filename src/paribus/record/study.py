@@ -56,8 +56,11 @@ DIVERGED_PREFIX = "DivergedError"
 _RESTORE_ADVICE = "restore it, or begin under another name"
 _REMOVE_ADVICE = "remove it, and `paribus run` writes it"
 # `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a
-# rate beside the tuned one, `variance` a start, an order or a rerun made to take the noise apart.
-Purpose = Literal["stage_sweep", "sweep", "reported", "length", "bracket", "variance"]
+# rate beside the tuned one, `variance` a start, an order or a rerun made to take the noise apart,
+# `ladder` another size or duration, `predicted` one that a law was asked about beforehand.
+Purpose = Literal[
+    "stage_sweep", "sweep", "reported", "length", "bracket", "variance", "ladder", "predicted"
+]
 _PURPOSES = get_args(Purpose)
 RunOutcome = Literal["finished", "diverged", "failed", "open"]
 
@@ -73,6 +76,7 @@ class CellRecord:
     run: str
     n_steps: int
     plan: str = ""  # the fingerprint of the design it was a cell of
+    size: int | None = None  # d_model of the base, on a rung of a ladder
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Study:
             write_listed_file(
                 self.folder,
                 CELLS_FILE,
-                json_bytes([asdict(cells_by_key[key]) for key in sorted(cells_by_key)]),
+                json_bytes([_cell_table(cells_by_key[key]) for key in sorted(cells_by_key)]),
             )
 
     def read_cells(self) -> tuple[CellRecord, ...]:
@@ -296,14 +300,24 @@ def _parse_cell(cell: Any, path: Path) -> CellRecord:
             "run": str(),
             "n_steps": int(n_steps),
             **rest,
-        } if purpose in _PURPOSES and n_steps > 0 and _has_only_plan(rest):
+        } if purpose in _PURPOSES and n_steps > 0 and _is_known(rest):
             return CellRecord(**cell)
     raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is not a cell; {_REMOVE_ADVICE}")
 
 
-def _has_only_plan(rest: Mapping[str, Any]) -> bool:
-    """Is there nothing beside what every cell has but the plan it is of?"""
-    return set(rest) <= {"plan"} and isinstance(rest.get("plan", ""), str)
+def _is_known(rest: Mapping[str, Any]) -> bool:
+    """Is there nothing beside what every cell has but its plan, and the size of its rung?"""
+    if not set(rest) <= {"plan", "size"}:
+        return False
+    return isinstance(rest.get("plan", ""), str) and isinstance(rest.get("size", 1), int)
+
+
+def _cell_table(cell: CellRecord) -> dict[str, Any]:
+    """A cell as it is listed; a size only where it is on a rung."""
+    table = asdict(cell)
+    if cell.size is None:
+        del table["size"]
+    return table
 
 
 def _cell_key(cell: CellRecord) -> tuple[str, str, int, float, str, str]:

@@ -18,6 +18,7 @@ from paribus.spec.design import (
     control_margin,
 )
 from paribus.spec.factor_faults import factor_faults, overruled_faults
+from paribus.spec.ladder_faults import ladder_faults
 from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick
 
 MAX_ALPHA = 0.05  # of false alarms, over all looks
@@ -52,6 +53,7 @@ def design_faults(design: Design) -> Iterator[str]:
         yield from _noise_faults(design)
         yield from factor_faults(design)
         yield from overruled_faults(design)
+        yield from ladder_faults(design)
 
 
 def _n_combinations(design: Design) -> int:

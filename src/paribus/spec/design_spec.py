@@ -23,6 +23,7 @@ from paribus.spec.design_values import (
     require_names,
 )
 from paribus.spec.factor import Factor, Table
+from paribus.spec.ladder import Ladder
 from paribus.spec.match import Match
 from paribus.spec.variance import Variance, read_variance
 from paribus.spec.yardstick import DesignYardstickKind, DocumentHalves, OtherYardstickKind
@@ -135,6 +136,8 @@ class Design(Spec):
     """Ascending shares of the full length that end with 1. Arms that others are judged against
     are trained at each of them, the whole recipe scaled.
     """
+    ladder: Annotated[Ladder | None, Field(exclude_if=lambda ladder: ladder is None)] = None
+    """Sizes and durations at which every arm is also trained, so that a law is fitted for each."""
     equal_noise: bool = False
     """No longer offered: `true` is refused. Older studies were judged so."""
     primary: Primary = Primary()

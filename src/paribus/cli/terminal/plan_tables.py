@@ -19,11 +19,13 @@ from paribus.cli.terminal.power_table import (
 )
 from paribus.design import Plan, StudyCost, group_identical_arms
 from paribus.design.arms import width_notes
+from paribus.design.ladder import Rung
 from paribus.design.study_cost import n_rates_per_seed
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.record import ControlLine, Mark
 from paribus.report.numbers import (
     describe_weights,
+    format_count,
     format_duration,
     format_flops,
     format_line_values,
@@ -125,6 +127,8 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
     """
     page.print(f"runs       {_describe_runs(cost)}", soft_wrap=True)
     page.print(f"disk       about {format_size(cost.n_bytes)}")
+    for rung in plan.rungs:
+        page.print(f"ladder     {_describe_rung(rung)}", soft_wrap=True, markup=False)
     if plan.design.seeds == OPEN_SEEDS:
         page.print(f"per seed   {_describe_seed_cost(plan, cost)}", soft_wrap=True)
     for line in _describe_power(plan, past_noise):
@@ -146,6 +150,19 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
         )
 
 
+def _describe_rung(rung: Rung) -> str:
+    """The size of a rung, what its arms have in parameters, and what they read."""
+    sizes = {arm.price.parameters for arm in rung.arms}
+    parameters = " to ".join(dict.fromkeys(format_count(size) for size in (min(sizes), max(sizes))))
+    own = format_count(rung.arms[0].price.non_embedding_parameters)
+    tokens = ", ".join(format_count(n_tokens) for n_tokens in rung.tokens)
+    ending = "; predicted before it is run" if rung.is_predicted else ""
+    return (
+        f"d_model {rung.size}: {parameters} parameters, {own} of the baseline's in no embedding;"
+        f" {tokens} tokens{ending}"
+    )
+
+
 def _describe_items(prepared: PreparedTask) -> str:
     """How many items of a task every arm is asked, and how many do not fit them all."""
     own = prepared.prepared
@@ -164,6 +181,8 @@ def _describe_runs(cost: StudyCost) -> str:
         n_runs = f"at most {n_runs}, {cost.n_sweep_runs} of them to find learning rates"
     if cost.n_length_runs:
         n_runs += f", {cost.n_length_runs} of them of other lengths"
+    if cost.n_ladder_runs:
+        n_runs += f", {cost.n_ladder_runs} of them on the ladder"
     time = format_duration(cost.seconds)
     return f"{n_runs}; {format_flops(cost.flops)}, about {time} ({cost.basis})"
 

@@ -1,0 +1,158 @@
+"""Rungs of a ladder: every arm at another size, matched there as at its own, and how long it is
+trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.design.arms import arms_of
+from paribus.design.quantities import PlannedArm
+from paribus.design.ready_arms import (
+    CorpusOpener,
+    match_sizes,
+    plan_arm,
+    require_declared_match,
+)
+from paribus.errors import SpecError
+from paribus.spec import ResolvedArchitecture, resolve
+from paribus.spec.begin_reading import BeginOpener
+from paribus.spec.design import Design
+from paribus.spec.ladder import Ladder
+from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
+from paribus.spec.merging import merge_tables
+
+MIN_STEPS = 20  # of a point: a shorter schedule is hardly one
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """Every arm at one size, the baseline first, and how many tokens its runs read."""
+
+    size: int  # d_model of the base
+    arms: tuple[PlannedArm, ...]
+    tokens: tuple[int, ...]
+    is_predicted: bool = False
+
+    def n_steps(self, arm: PlannedArm, n_tokens: int) -> int:
+        """The steps in which an arm reads so many tokens."""
+        return max(1, round(n_tokens / arm.step_cost.tokens_read))
+
+
+def plan_rungs(
+    design: Design, baseline: PlannedArm, open_begin: BeginOpener, open_text: CorpusOpener
+) -> tuple[Rung, ...]:
+    """The rungs of a design's ladder, none where it has none; SpecError where an arm cannot be made
+    at some size, or where a law could not be fitted to what is left.
+    """
+    ladder = design.ladder
+    if ladder is None:
+        return ()
+    base = resolve(baseline.run.last_architecture)
+    rungs, problems = list[Rung](), list[str]()
+    for size in ladder.sizes:
+        try:
+            arms = _arms_at(design, ladder, size, base, open_begin, open_text)
+        except SpecError as fault:
+            problems += [f"ladder at d_model {size}: {problem}" for problem in fault.problems]
+            continue
+        tokens = _durations(ladder, arms[0].price.non_embedding_parameters)
+        rungs.append(Rung(size, arms, tokens))
+    if problems:
+        raise SpecError(problems)
+    _require_fittable(rungs)
+    if ladder.prediction is not None:
+        size = ladder.prediction.size
+        arms = _arms_at(design, ladder, size, base, open_begin, open_text)
+        rungs.append(Rung(size, arms, (ladder.prediction.tokens,), is_predicted=True))
+    _require_enough_steps(rungs)
+    return tuple(rungs)
+
+
+def rung_rate(ladder: Ladder, rate: float, size: int, base_size: int) -> float:
+    """An arm's rate at a size, from its rate at the size of the base."""
+    return rate * (size / base_size) ** ladder.rate_power
+
+
+def _arms_at(
+    design: Design,
+    ladder: Ladder,
+    size: int,
+    base: ResolvedArchitecture,
+    open_begin: BeginOpener,
+    open_text: CorpusOpener,
+) -> tuple[PlannedArm, ...]:
+    arms = arms_of(_design_at(design, ladder, size, base), open_begin)
+    ready = []
+    for arm, size_match in zip(arms, match_sizes(arms), strict=True):
+        ready.append(plan_arm(arm, size_match, open_text))
+    require_declared_match(arms, ready)
+    return tuple(ready)
+
+
+def _design_at(design: Design, ladder: Ladder, size: int, base: ResolvedArchitecture) -> Design:
+    """The design with a base of another size: one rule for all arms."""
+    d_head = ladder.d_head or base.d_model // base.stack.layers[0].attention.n_heads
+    if size % d_head:
+        raise SpecError(
+            f"{size} is no multiple of {d_head}, the dimensions of a head; choose another size, or"
+            " another ladder.d_head"
+        )
+    grown = {"d_model": size, "attention": {"n_heads": size // d_head}}
+    table = merge_tables(design.base, {"architecture": grown})
+    arms = dict(design.arms)
+    if ladder.depth == "proportional":
+        growth = size / base.d_model
+        table = _deepened(table, growth)
+        arms = {name: _deepened(arm, growth) for name, arm in arms.items()}
+    return design.model_copy(update={"base": table, "arms": arms, "ladder": None})
+
+
+def _deepened(table: Mapping[str, Any], growth: float) -> dict[str, Any]:
+    """A table in which every number of layers has grown."""
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            result[key] = _deepened(value, growth)
+        elif key == "n_layers" and isinstance(value, int):
+            result[key] = max(1, round(value * growth))
+        else:
+            result[key] = value
+    return result
+
+
+def _durations(ladder: Ladder, n_parameters: int) -> tuple[int, ...]:
+    """Tokens that runs of a rung read."""
+    durations = [round(ratio * n_parameters) for ratio in ladder.tokens_per_parameter]
+    if ladder.max_tokens is None:
+        return tuple(durations)
+    return tuple(n_tokens for n_tokens in durations if n_tokens <= ladder.max_tokens)
+
+
+def _require_fittable(rungs: Sequence[Rung]) -> None:
+    """SpecError where too few sizes keep two durations that lie apart."""
+    n_spread = 0
+    for rung in rungs:
+        n_spread += bool(rung.tokens) and rung.tokens[-1] / rung.tokens[0] >= MIN_SPREAD
+    if n_spread < MIN_SIZES:
+        raise SpecError(
+            f"ladder: {n_spread} sizes have durations a factor {MIN_SPREAD} apart within"
+            f" ladder.max_tokens, and a law needs {MIN_SIZES}; raise it, or add smaller sizes"
+        )
+
+
+def _require_enough_steps(rungs: Sequence[Rung]) -> None:
+    problems = []
+    for rung in rungs:
+        for arm in rung.arms:
+            n_steps = rung.n_steps(arm, min(rung.tokens, default=0))
+            if rung.tokens and n_steps < MIN_STEPS:
+                problems.append(
+                    f"ladder at d_model {rung.size}: {arm.name} would read {rung.tokens[0]:,}"
+                    f" tokens in {n_steps} steps; use at least {MIN_STEPS}, with fewer sequences a"
+                    " step or more tokens per parameter"
+                )
+    if problems:
+        raise SpecError(problems)

@@ -1,0 +1,51 @@
+"""A ladder: sizes and durations at which every arm is trained, so that a law can be fitted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from paribus.spec.base import Count, Positive, Spec, as_tuple
+
+
+class Prediction(Spec):
+    """One run more of each arm under each seed of the ladder, larger than all others. What the
+    laws say of it is written down before it is made.
+    """
+
+    size: Count
+    """Its `architecture.d_model`, above those of the ladder."""
+    tokens: Count
+    """Tokens that it reads."""
+
+
+class Ladder(Spec):
+    """Every arm at several sizes, each for several durations: the points of a law.
+
+    A rung is a size of the base; its arms are matched there as the design says. Each point is a
+    run of its own with the whole schedule.
+    """
+
+    sizes: Annotated[tuple[Count, ...], BeforeValidator(as_tuple)]
+    """`architecture.d_model` of each rung, ascending."""
+    tokens_per_parameter: Annotated[tuple[Positive, ...], BeforeValidator(as_tuple)] = (5, 20, 80)
+    """Durations: tokens read for each parameter of the baseline that is in no embedding, ascending.
+    All arms of a rung read as many.
+    """
+    max_tokens: Count | None = None
+    """Points that would read more are left out. If left out: none is."""
+    d_head: Count | None = None
+    """Dimensions of each head at every size; the number of heads grows. If left out: those of the
+    base.
+    """
+    depth: Literal["fixed", "proportional"] = "fixed"
+    """Whether the layers of every stack stay as many, or grow in proportion to `d_model`."""
+    rate_power: Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)] = 0.0
+    """The rate of a rung is the arm's own times (`d_model` of the rung / `d_model` of the base) to
+    this power. 0 for `init = "mup"`, which is made for it.
+    """
+    n_seeds: Annotated[int, Field(ge=2, le=100)] = 3
+    """Number of seeds: the first of the design's."""
+    prediction: Prediction | None = None
+    """A larger run that is predicted before it is made."""

@@ -1,0 +1,68 @@
+"""What is wrong with a ladder as it is written: no law could be fitted, or not a fair one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paribus.spec.design_spec import Design
+from paribus.spec.design_values import OPEN_SEEDS
+from paribus.spec.factor import leaves_of
+from paribus.spec.ladder import Ladder
+
+MIN_SIZES = 3  # that have two durations
+MIN_SPREAD = 4  # of these durations: the longer over the shorter
+
+
+def ladder_faults(design: Design) -> Iterator[str]:
+    """Why the ladder of a design is refused; nothing where it has none."""
+    ladder = design.ladder
+    if ladder is None:
+        return
+    yield from _rung_faults(ladder)
+    if design.budget != "tokens_read":
+        yield (
+            f"budget is {design.budget!r}, but all arms of a rung of the ladder read the same"
+            " tokens; use 'tokens_read'"
+        )
+    if design.seeds != OPEN_SEEDS and len(set(design.seeds)) < ladder.n_seeds:
+        yield (
+            f"ladder.n_seeds is {ladder.n_seeds}, and the design has {len(set(design.seeds))};"
+            " use fewer there, or more here"
+        )
+    if design.base.get("stages") or design.base.get("begin"):
+        yield "ladder: runs of several stages, or that begin from others, cannot climb one"
+    for name, table in design.arms.items():
+        yield from _own_size_faults(f"arms.{name}", table)
+    for name, factor in design.factors.items():
+        if factor.path in _GROWN:
+            yield f"factors.{name} is about {factor.path}, which the ladder moves; choose one"
+
+
+def _rung_faults(ladder: Ladder) -> Iterator[str]:
+    for field in ("sizes", "tokens_per_parameter"):
+        values = getattr(ladder, field)
+        if list(values) != sorted(set(values)):
+            yield f"ladder.{field} is {list(values)}; let them ascend, each once"
+    ratios = sorted(ladder.tokens_per_parameter)
+    if len(set(ladder.sizes)) < MIN_SIZES or ratios[-1] / ratios[0] < MIN_SPREAD:
+        yield (
+            f"ladder: {len(set(ladder.sizes))} sizes and {ratios[-1] / ratios[0]:g} times as many"
+            f" tokens for the longest duration as for the shortest; a law needs {MIN_SIZES} sizes"
+            f" with durations a factor {MIN_SPREAD} apart, for with one duration a size what size"
+            " gains cannot be told from what tokens gain"
+        )
+    prediction = ladder.prediction
+    if prediction is not None and prediction.size <= max(ladder.sizes):
+        yield (
+            f"ladder.prediction.size is {prediction.size}, not above the largest size"
+            f" {max(ladder.sizes)}; a law is put to the test beyond its points"
+        )
+
+
+_GROWN = ("architecture.d_model", "architecture.attention.n_heads", "architecture.attention.d_head")
+
+
+def _own_size_faults(where: str, table: dict[str, object]) -> Iterator[str]:
+    for path in leaves_of(table):
+        if path in _GROWN:
+            yield f"{where}.{path} is set, but the ladder moves it in all arms; leave it out"
