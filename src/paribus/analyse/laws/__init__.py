@@ -3,4 +3,3 @@
 L = E + A/N^α + B/D^β, with N parameters and D tokens read: fits, intervals, comparisons of
 exponents, compute multipliers and predictions. docs/scaling.md has the definitions.
 """
-

@@ -107,9 +107,7 @@ def fit_many(
     return LawFit(arms=tuple(arms), data=data, best=best, noises=tuple(noises), df_P=df_P)
 
 
-def _fit_together(
-    data: LawData, arms: Sequence[LawCells], own: Sequence[Solution]
-) -> Solution:
+def _fit_together(data: LawData, arms: Sequence[LawCells], own: Sequence[Solution]) -> Solution:
     """The joint fit from the arms' own fits at several values of E, and from the grid."""
     model, n_problems = data.model, len(data.log_loss_PC)
     centres = [law_model([cells]).centre for cells in arms]
@@ -125,7 +123,8 @@ def _fit_together(
     floors_KP = np.array([alone.theta_PQ[:, 0] for alone in own])
     start_PQ = start_PQ.copy()
     start_PQ[:, 0] = np.median(floors_KP, axis=0)
-    return better_solution(better_solution(best, solve(data, start_PQ)), fit_laws(data))
+    best = better_solution(best, solve(data, start_PQ))
+    return better_solution(best, fit_laws(data, n_followed=1))
 
 
 def law_intervals(fit: LawFit, arm: int = 0, level: float = 0.95) -> dict[str, LawEstimate]:

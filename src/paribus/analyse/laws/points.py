@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, log
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,9 +125,7 @@ def _describe_spread(points: Sequence[LawPoint], n_sizes: int, n_spread: int) ->
             f"tokens are proportional to parameters ({ratios[0]:.3g} tokens per parameter), so A"
             " and B cannot be told apart"
         )
-    return (
-        f"{n_spread} of {n_sizes} sizes have durations a factor of {MIN_SPREAD:g} or more apart"
-    )
+    return f"{n_spread} of {n_sizes} sizes have durations a factor of {MIN_SPREAD:g} or more apart"
 
 
 def _arm_cells(arm: str, points: Sequence[LawPoint]) -> LawCells:
@@ -138,12 +137,12 @@ def _arm_cells(arm: str, points: Sequence[LawPoint]) -> LawCells:
         losses.setdefault(cell, []).append(log(point.loss))
         rungs[cell] = point.rung or f"{sizes.index(point.parameters)}:{point.tokens:g}"
     order = sorted(losses)
-    deviations = [np.array(losses[cell]) - np.mean(losses[cell]) for cell in order]
+    deviations = [np.array(losses[cell]) - fmean(losses[cell]) for cell in order]
     return LawCells(
         arm=arm,
         log_parameters_C=np.log([cell[0] for cell in order]),
         log_tokens_C=np.log([cell[1] for cell in order]),
-        log_loss_C=np.array([np.mean(losses[cell]) for cell in order]),
+        log_loss_C=np.array([fmean(losses[cell]) for cell in order]),
         n_runs_C=np.array([len(losses[cell]) for cell in order], dtype=np.float64),
         pure_error=float(sum((one**2).sum() for one in deviations)),
         rungs=tuple(rungs[cell] for cell in order),

@@ -23,9 +23,8 @@ from paribus.analyse.laws.solver import (
     Restriction,
     Solution,
     law_jacobian,
-    solve,
 )
-from paribus.analyse.laws.starts import better_solution
+from paribus.analyse.laws.starts import solve_from_each
 
 QUANTITIES = ("E", "lnA", "lnB", "alpha", "beta")
 N_EXPANSIONS, N_REFINEMENTS = 12, 12
@@ -75,9 +74,7 @@ def signed_root(
     """
     restriction, offset_PQ = _restriction(data.model, held, values_P)
     shifted = _linear_shift(data, best, held, values_P)
-    found = better_solution(
-        solve(data, shifted, restriction, offset_PQ), solve(data, warm_PQ, restriction, offset_PQ)
-    )
+    found = solve_from_each(data, np.stack([shifted, warm_PQ]), restriction, offset_PQ)
     excess = np.maximum(found.misfit_P - best.misfit_P, 0)
     sign = np.sign(values_P - best.theta_PQ @ held.weights_Q)
     return sign * np.sqrt(excess), found.theta_PQ
@@ -103,9 +100,7 @@ def profile_interval(
     return low, high
 
 
-def _end(
-    data: LawData, best: Solution, held: Functional, critical_P: Array, side: float
-) -> Array:
+def _end(data: LawData, best: Solution, held: Functional, critical_P: Array, side: float) -> Array:
     """Where the signed root passes the quantile on one side: outward in doubling steps, then by
     false position.
     """

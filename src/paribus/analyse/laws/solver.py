@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from paribus.analyse.laws.points import LawCells
 
 MAX_STEPS = 200
-TOLERANCE = 1e-9  # a step that lowers the sum of squares by a smaller share is the last
+TOLERANCE = 1e-9
 MAX_DAMPING = 1e10
 HUBER_DELTA = 1e-3  # of ln L, as in Hoffmann et al. and Besiroglu et al.
 E_PLACE, A_PLACE, B_PLACE, ALPHA_PLACE, BETA_PLACE = range(5)
@@ -137,11 +137,13 @@ def solve(
     restriction: Restriction | None = None,
     offset_PQ: Array | None = None,
     delta: float | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Solution:
     """The nearest least-squares solution of each problem from its start.
 
     Under a restriction, `offset_PQ` is its constant part and the start is projected onto it. With
-    `delta`, Huber's loss of that width takes the place of squares.
+    `delta`, Huber's loss of that width takes the place of squares. A step that lowers the misfit by
+    a smaller share than `tolerance` is the last.
     """
     if restriction is None:
         restriction = Restriction.none(data.model)
@@ -153,12 +155,19 @@ def solve(
         if restriction.matrix_QF[row, column] != 1:
             free_F[column] = int(np.flatnonzero(restriction.matrix_QF[:, column] == 1)[0])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        phi_PF, misfit_P = _descend(data, start_PQ[:, free_F], restriction, offset_PQ, delta)
+        phi_PF, misfit_P = _descend(
+            data, start_PQ[:, free_F], restriction, offset_PQ, delta, tolerance
+        )
     return Solution(offset_PQ + phi_PF @ restriction.matrix_QF.T, misfit_P)
 
 
 def _descend(
-    data: LawData, phi_PF: Array, restriction: Restriction, offset_PQ: Array, delta: float | None
+    data: LawData,
+    phi_PF: Array,
+    restriction: Restriction,
+    offset_PQ: Array,
+    delta: float | None,
+    tolerance: float,
 ) -> tuple[Array, Array]:
     phi_PF = np.where(restriction.is_floor_F, np.maximum(phi_PF, 0), phi_PF)
     matrix = restriction.matrix_QF
@@ -179,7 +188,7 @@ def _descend(
         phi_PF[left[better]] = moved[better]
         misfit_P[left[better]] = cost[better]
         damping_P[left] = np.where(better, damping_P[left] / 6, damping_P[left] * 5)
-        small = before - cost <= TOLERANCE * before
+        small = before - cost <= tolerance * before
         ended = (better & small) | (damping_P[left] > MAX_DAMPING) | (before < 1e-24)
         left = left[~ended]
     return phi_PF, misfit_P

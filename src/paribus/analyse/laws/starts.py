@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paribus.analyse.laws.solver import (
     Array,
     LawData,
+    Restriction,
     Solution,
     fitted_log_loss,
     solve,
@@ -19,18 +21,31 @@ EXPONENTS = (0.15, 0.3, 0.5, 0.9)
 N_BEST = 4  # starts of each problem that are followed
 
 
-def fit_laws(data: LawData, delta: float | None = None) -> Solution:
+def fit_laws(data: LawData, delta: float | None = None, n_followed: int = N_BEST) -> Solution:
     """The best fit of each problem over the best of many starts."""
     starts_GPQ = grid_starts(data)
     costs = [_quick_cost(data, start) for start in starts_GPQ]
-    order = np.argsort(np.array(costs), axis=0)[:N_BEST]
-    best: Solution | None = None
-    columns = np.arange(order.shape[1])
-    for row in order:
-        found = solve(data, starts_GPQ[row, columns], delta=delta)
-        best = found if best is None else better_solution(best, found)
-    assert best is not None
-    return best
+    order = np.argsort(np.array(costs), axis=0)[:n_followed]
+    return solve_from_each(data, starts_GPQ[order, np.arange(order.shape[1])], delta=delta)
+
+
+def solve_from_each(
+    data: LawData,
+    starts_SPQ: Array,
+    restriction: Restriction | None = None,
+    offset_PQ: Array | None = None,
+    delta: float | None = None,
+) -> Solution:
+    """Of each problem the best solution from several starts, all followed at once."""
+    n_starts, n_problems, n_parameters = starts_SPQ.shape
+    rows = np.tile(np.arange(n_problems), n_starts)
+    if offset_PQ is not None:
+        offset_PQ = offset_PQ[rows]
+    flat = starts_SPQ.reshape(-1, n_parameters)
+    found = solve(data.rows(rows), flat, restriction, offset_PQ, delta=delta)
+    misfit_SP = found.misfit_P.reshape(n_starts, n_problems)
+    best = misfit_SP.argmin(axis=0), np.arange(n_problems)
+    return Solution(found.theta_PQ.reshape(starts_SPQ.shape)[best], misfit_SP[best])
 
 
 def better_solution(one: Solution, other: Solution) -> Solution:
@@ -68,7 +83,7 @@ def grid_starts(data: LawData) -> Array:
 
 
 def _arm_start(
-    data: LawData, places: Array, floor_P: Array, exponents: tuple[float, float]
+    data: LawData, places: NDArray[np.intp], floor_P: Array, exponents: tuple[float, float]
 ) -> tuple[Array, Array]:
     """Parameters with an arm's A and B by linear least squares of L, and their misfit there."""
     model = data.model
@@ -95,5 +110,3 @@ def _arm_start(
 def _quick_cost(data: LawData, theta_PQ: Array) -> Array:
     residual = data.log_loss_PC - fitted_log_loss(data.model, theta_PQ)
     return (data.weights_PC * residual**2).sum(axis=1)
-
-
