@@ -36,6 +36,7 @@ NAMES = [
     "generate_text",
     "generate_texts",
     "import_",
+    "law",
     "load",
     "look",
     "plan",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from paribus.cli.fill_mask import fill_mask as fill_mask
     from paribus.cli.generate import generate_text as generate_text
     from paribus.cli.generate import generate_texts as generate_texts
+    from paribus.cli.law import law as law
     from paribus.cli.plan import plan as plan
     from paribus.cli.price import price as price
     from paribus.cli.probe import probe_run as probe_run
@@ -83,6 +84,7 @@ else:
         "generate_text": "paribus.cli.generate",
         "generate_texts": "paribus.cli.generate",
         "import_": "paribus.interop",
+        "law": "paribus.cli.law",
         "load": "paribus.spec",
         "look": "paribus.probe.look",
         "plan": "paribus.cli.plan",

@@ -35,7 +35,7 @@ def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
         == "chat chat-demo corpus demo diff doctor evaluate export fields fill-mask generate import"
-        " plan price probe report rows run runs serve show tasks train turns watch"
+        " law plan price probe report rows run runs serve show tasks train turns watch"
     )
 
 

@@ -1,0 +1,145 @@
+"""The law of one arm, or of several arms with one E."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+from scipy.special import fdtrc
+
+from paribus.analyse.laws.noise import LawNoise, law_noise
+from paribus.analyse.laws.points import N_LAW_PARAMETERS, LawCells
+from paribus.analyse.laws.profile import QUANTITIES, profile_interval, quantity
+from paribus.analyse.laws.solver import Array, LawData, LawModel, Solution, law_model, solve
+from paribus.analyse.laws.starts import better_solution, fit_laws
+
+
+@dataclass(frozen=True)
+class ScalingLaw:
+    """L = E + A/N^α + B/D^β."""
+
+    floor: float  # E
+    log_a: float
+    log_b: float
+    alpha: float
+    beta: float
+
+    def loss(self, parameters: float, tokens: float) -> float:
+        """The loss of a model of so many parameters after so many tokens."""
+        size = exp(self.log_a - self.alpha * log(parameters))
+        return self.floor + size + exp(self.log_b - self.beta * log(tokens))
+
+
+@dataclass(frozen=True)
+class LawEstimate:
+    """A number with its interval; an E whose interval begins at 0 is not bounded below."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class LawFit:
+    """Fitted laws of several arms: one problem, or many with the same cells (axis P)."""
+
+    arms: tuple[LawCells, ...]
+    data: LawData  # weights are runs over the variance of a run
+    best: Solution
+    noises: tuple[LawNoise, ...]  # one for each arm
+    df_P: Array  # degrees of freedom of F tests: the fewest of any arm
+
+    @property
+    def model(self) -> LawModel:
+        return self.data.model
+
+    def law(self, arm: int = 0, problem: int = 0) -> ScalingLaw:
+        """The law of an arm, by its number."""
+        theta = self.best.theta_PQ[problem]
+        values = [float(quantity(self.model, name, arm).weights_Q @ theta) for name in QUANTITIES]
+        return ScalingLaw(
+            floor=values[0], log_a=values[1], log_b=values[2], alpha=values[3], beta=values[4]
+        )
+
+
+def fit_arm(cells: LawCells) -> LawFit:
+    """The law of one arm by least squares on ln loss."""
+    return fit_arms([cells])
+
+
+def fit_arms(arms: Sequence[LawCells], shared_floor: bool = True) -> LawFit:
+    """The laws of several arms, each with its own noise, with one E for all or one each."""
+    log_loss_C = np.concatenate([arm.log_loss_C for arm in arms])
+    pure_error_K = np.array([arm.pure_error for arm in arms])
+    return fit_many(arms, log_loss_C[None], pure_error_K[None], shared_floor)
+
+
+def fit_many(
+    arms: Sequence[LawCells], log_loss_PC: Array, pure_error_PK: Array, shared_floor: bool = True
+) -> LawFit:
+    """Laws of many problems with the cells of these arms: means of ln loss, and sums of squares
+    between seeds.
+    """
+    own, weights_PC = [], np.empty_like(log_loss_PC)
+    noises: list[LawNoise] = []
+    first = 0
+    for number, cells in enumerate(arms):
+        here = slice(first, first := first + len(cells.log_loss_C))
+        runs_PC = np.broadcast_to(cells.n_runs_C, log_loss_PC[:, here].shape)
+        alone = fit_laws(LawData(law_model([cells]), log_loss_PC[:, here], runs_PC))
+        noise = law_noise(
+            alone.misfit_P,
+            len(cells.log_loss_C) - N_LAW_PARAMETERS,
+            pure_error_PK[:, number],
+            cells.pure_df,
+        )
+        weights_PC[:, here] = runs_PC / noise.variance[:, None]
+        own.append(alone)
+        noises.append(noise)
+    data = LawData(law_model(arms, shared_floor), log_loss_PC, weights_PC)
+    if len(arms) == 1:
+        best = Solution(own[0].theta_PQ, own[0].misfit_P / noises[0].variance)
+    else:
+        best = _fit_together(data, arms, own)
+    df_P = np.min([noise.df for noise in noises], axis=0)
+    return LawFit(arms=tuple(arms), data=data, best=best, noises=tuple(noises), df_P=df_P)
+
+
+def _fit_together(data: LawData, arms: Sequence[LawCells], own: Sequence[Solution]) -> Solution:
+    """The joint fit from the arms' own fits at several values of E, and from the grid."""
+    model, n_problems = data.model, len(data.log_loss_PC)
+    centres = [law_model([cells]).centre for cells in arms]
+    start_PQ = np.zeros((n_problems, model.n_parameters))
+    for number, ((x0, z0), alone) in enumerate(zip(centres, own, strict=True)):
+        theta, places = alone.theta_PQ.copy(), model.arm_places(number)
+        theta[:, 1] += theta[:, 3] * (x0 - model.centre[0])
+        theta[:, 2] += theta[:, 4] * (z0 - model.centre[1])
+        start_PQ[:, places] = theta
+    best = solve(data, start_PQ)
+    if model.is_floor_Q.sum() > 1:
+        return best
+    floors_KP = np.array([alone.theta_PQ[:, 0] for alone in own])
+    start_PQ = start_PQ.copy()
+    start_PQ[:, 0] = np.median(floors_KP, axis=0)
+    best = better_solution(best, solve(data, start_PQ))
+    return better_solution(best, fit_laws(data, n_followed=1))
+
+
+def law_intervals(fit: LawFit, arm: int = 0, level: float = 0.95) -> dict[str, LawEstimate]:
+    """E, lnA, lnB, alpha and beta of an arm, each with its profile-F interval."""
+    estimates: dict[str, LawEstimate] = {}
+    for name in QUANTITIES:
+        chosen = quantity(fit.model, name, arm)
+        low, high = profile_interval(fit.data, fit.best, chosen, fit.df_P, level)
+        estimate = float(fit.best.theta_PQ[0] @ chosen.weights_Q)
+        estimates[name] = LawEstimate(estimate, float(low[0]), float(high[0]))
+    return estimates
+
+
+def one_floor_p(shared: LawFit, separate: LawFit) -> Array:
+    """The p of the F test that all arms have one E."""
+    n_extra = separate.model.n_parameters - shared.model.n_parameters
+    excess = np.maximum(shared.best.misfit_P - separate.best.misfit_P, 0)
+    return fdtrc(n_extra, shared.df_P, excess / n_extra)

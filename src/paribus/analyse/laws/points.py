@@ -1,0 +1,149 @@
+"""Runs of a ladder as points (N, D, loss), their means by cell, and the designs that say too little
+for a law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite, log
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.errors import SpecError
+
+MIN_SIZES, MIN_SPREAD = 3, 4.0  # sizes of two durations, and how far apart these must be
+SAME_SIZE = 1.1  # sizes within this factor are one: those read off a figure are not exact
+MIN_SIZES_BROKEN = 8
+N_LAW_PARAMETERS = 5  # E, A, B, α, β
+FORMS = ("plain", "broken")
+
+
+@dataclass(frozen=True)
+class LawPoint:
+    """One annealed run: its parameters N, the tokens D that it read, and its loss in nats.
+
+    Runs of one arm with equal N and D are seeds of one cell. Cells of several arms with the same
+    `rung` are the same place of the ladder; without it, the rank of N and the tokens say so.
+    """
+
+    parameters: float
+    tokens: float
+    loss: float
+    arm: str = ""
+    seed: int = 0
+    rung: str | None = None
+
+
+@dataclass(frozen=True)
+class LawCells:
+    """The cells of one arm: means of ln loss over seeds, and what seeds differ by."""
+
+    arm: str
+    log_parameters_C: NDArray[np.float64]
+    log_tokens_C: NDArray[np.float64]
+    log_loss_C: NDArray[np.float64]
+    n_runs_C: NDArray[np.float64]
+    pure_error: float  # the sum of squares of ln loss about the means
+    rungs: tuple[str, ...]
+
+    @property
+    def pure_df(self) -> int:
+        """Degrees of freedom between seeds of the same cell."""
+        return int(self.n_runs_C.sum()) - len(self.n_runs_C)
+
+
+def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
+    """The cells of each arm, in the order in which arms appear; SpecError where no law can be
+    fitted to them.
+    """
+    by_arm: dict[str, list[LawPoint]] = {}
+    for point in points:
+        by_arm.setdefault(point.arm, []).append(point)
+    if not by_arm:
+        raise SpecError(f"points: none are given; a law needs more than {N_LAW_PARAMETERS} cells")
+    for arm, own in by_arm.items():
+        require_identified(own, arm)
+    return {arm: _arm_cells(arm, own) for arm, own in by_arm.items()}
+
+
+def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "plain") -> None:
+    """SpecError unless three sizes or more have two durations a factor of 4 or more apart.
+
+    With D proportional to N the terms A/N^α and B/D^β cannot be told apart. A broken form has
+    three more parameters and needs eight sizes.
+    """
+    assert form in FORMS
+    place = f"points of {arm!r}" if arm else "points"
+    _require_positive(points, place)
+    sizes = _durations_by_size(points)
+    spread = [size for size, tokens in sizes.items() if max(tokens) >= MIN_SPREAD * min(tokens)]
+    n_cells = len({(point.parameters, point.tokens) for point in points})
+    if len(spread) < MIN_SIZES:
+        raise SpecError(
+            f"{place}: {_describe_spread(points, len(sizes), len(spread))}; a law needs"
+            f" {MIN_SIZES} sizes or more with 2 durations or more that are a factor of"
+            f" {MIN_SPREAD:g} or more apart"
+        )
+    if n_cells <= N_LAW_PARAMETERS:
+        raise SpecError(
+            f"{place}: {n_cells} pairs of parameters and tokens for {N_LAW_PARAMETERS} numbers of"
+            f" the law; use {N_LAW_PARAMETERS + 1} or more"
+        )
+    if form == "broken" and len(sizes) < MIN_SIZES_BROKEN:
+        raise SpecError(
+            f"{place}: {len(sizes)} sizes are given for a broken law; use {MIN_SIZES_BROKEN} or"
+            " more, or the plain law"
+        )
+
+
+def _require_positive(points: Sequence[LawPoint], place: str) -> None:
+    for point in points:
+        for name in ("parameters", "tokens", "loss"):
+            value = getattr(point, name)
+            if not (isfinite(value) and value > 0):
+                raise SpecError(f"{place}: {name} is {value:g}; use numbers above 0")
+
+
+def _durations_by_size(points: Sequence[LawPoint]) -> dict[float, set[float]]:
+    """The tokens of each size; sizes within 10 % of the smallest of them are one."""
+    sizes: dict[float, set[float]] = {}
+    smallest = 0.0
+    for point in sorted(points, key=lambda one: one.parameters):
+        if point.parameters > SAME_SIZE * smallest:
+            smallest = point.parameters
+        sizes.setdefault(smallest, set()).add(point.tokens)
+    return sizes
+
+
+def _describe_spread(points: Sequence[LawPoint], n_sizes: int, n_spread: int) -> str:
+    ratios = [point.tokens / point.parameters for point in points]
+    if max(ratios) < SAME_SIZE * min(ratios):
+        return (
+            f"tokens are proportional to parameters ({ratios[0]:.3g} tokens per parameter), so A"
+            " and B cannot be told apart"
+        )
+    return f"{n_spread} of {n_sizes} sizes have durations a factor of {MIN_SPREAD:g} or more apart"
+
+
+def _arm_cells(arm: str, points: Sequence[LawPoint]) -> LawCells:
+    losses: dict[tuple[float, float], list[float]] = {}
+    rungs: dict[tuple[float, float], str] = {}
+    sizes = sorted({point.parameters for point in points})
+    for point in points:
+        cell = (point.parameters, point.tokens)
+        losses.setdefault(cell, []).append(log(point.loss))
+        rungs[cell] = point.rung or f"{sizes.index(point.parameters)}:{point.tokens:g}"
+    order = sorted(losses)
+    deviations = [np.array(losses[cell]) - fmean(losses[cell]) for cell in order]
+    return LawCells(
+        arm=arm,
+        log_parameters_C=np.log([cell[0] for cell in order]),
+        log_tokens_C=np.log([cell[1] for cell in order]),
+        log_loss_C=np.array([fmean(losses[cell]) for cell in order]),
+        n_runs_C=np.array([len(losses[cell]) for cell in order], dtype=np.float64),
+        pure_error=float(sum((one**2).sum() for one in deviations)),
+        rungs=tuple(rungs[cell] for cell in order),
+    )

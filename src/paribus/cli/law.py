@@ -1,0 +1,83 @@
+"""Fit a scaling law to losses at several sizes and durations: E, A, B, alpha and beta.
+
+The law is L = E + A/N^alpha + B/D^beta. POINTS is a CSV file with the columns parameters (N),
+tokens (D) and loss, one line for each run; with a column arm, each arm gets its own law. The fit
+minimises Huber's loss of ln L (delta 0.001). Intervals hold 95 % of the fits to redrawn points;
+seeds of the same N and D are drawn together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paribus.analyse.laws.fit import LawEstimate
+from paribus.analyse.laws.huber import N_DRAWS, huber_law, without_highest
+from paribus.analyse.laws.points_file import PointsFile, read_points
+from paribus.analyse.laws.solver import HUBER_DELTA
+from paribus.cli.terminal.arguments import JsonOption
+from paribus.cli.terminal.console import console, print_json, print_notes
+from paribus.cli.terminal.law_table import law_table
+
+LawEstimates = Mapping[str, LawEstimate]
+
+
+def law(points: str | Path, drop_highest: int = 0) -> dict[str, LawEstimates]:
+    """E, A, B, alpha and beta of each arm, under its name; without arms, under an empty one.
+
+    `drop_highest` leaves out so many runs with the highest losses of each arm.
+    """
+    return _laws(read_points(Path(points)), drop_highest)
+
+
+def command(
+    points: Annotated[
+        Path, typer.Argument(metavar="POINTS", help="A CSV file: parameters, tokens, loss.")
+    ],
+    drop_highest: Annotated[
+        int,
+        typer.Option(
+            "--drop-highest",
+            min=0,
+            metavar="N",
+            help="Leave out the N runs with the highest losses of each arm.",
+        ),
+    ] = 0,
+    json: JsonOption = False,
+) -> None:
+    file = read_points(points)
+    laws = _laws(file, drop_highest)
+    if file.unused_columns:
+        print_notes(f"columns that are not used: {', '.join(file.unused_columns)}")
+    if json:
+        print_json(_laws_json(laws, file.has_arms))
+        return
+    page = console()
+    for arm, estimates in laws.items():
+        n_points = len(file.by_arm()[arm]) - drop_highest
+        page.print(law_table(arm, n_points, estimates))
+        page.print()
+    page.print(
+        f"L = E + A/N^alpha + B/D^beta, by Huber's loss of ln L with delta {HUBER_DELTA:g}; 95 %"
+        f" intervals from {N_DRAWS:,} draws.",
+        style="dim",
+    )
+
+
+def _laws(file: PointsFile, drop_highest: int) -> dict[str, LawEstimates]:
+    laws: dict[str, LawEstimates] = {}
+    for arm, points in file.by_arm().items():
+        laws[arm] = huber_law(without_highest(points, drop_highest)).estimates()
+    return laws
+
+
+def _laws_json(laws: Mapping[str, LawEstimates], has_arms: bool) -> dict[str, Any]:
+    by_arm = {
+        arm: {name: asdict(one) for name, one in estimates.items()}
+        for arm, estimates in laws.items()
+    }
+    if has_arms:
+        return by_arm
+    return by_arm[""]

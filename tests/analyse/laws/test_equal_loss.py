@@ -1,0 +1,144 @@
+"""Compute multipliers between arms, and where they cross."""
+
+from math import exp, log
+
+import numpy as np
+import pytest
+from planted_laws import ARM_SIZES, N_TOKENS_IN_TABLE, WIDTHS, one_arm, planted_laws, steeper
+
+from paribus.analyse.laws.equal_loss import (
+    EqualLoss,
+    compute_path,
+    equal_loss_curve,
+    find_crossing,
+)
+from paribus.analyse.laws.fit import ScalingLaw, fit_arms
+from paribus.errors import SpecError
+
+LAW = np.array(
+    [1.7, np.log(1.2) + 0.34 * np.log(2e6), np.log(1.1) + 0.37 * np.log(2e7), 0.34, 0.37]
+)
+
+
+def path_of(arm, flops=6.0):
+    rungs = []
+    for width in WIDTHS:
+        blocks = 72 * width**2
+        parameters = ARM_SIZES[arm] * blocks + N_TOKENS_IN_TABLE * width
+        rungs.append((flops * parameters * 20 * blocks, parameters, 20 * blocks))
+    return compute_path(rungs)
+
+
+def curve_of(law, other, flops=(6.0, 6.0), noise=1e-7, seed=1):
+    arms = [one_arm(seed, law, "causal", noise), one_arm(seed + 1, other, "prefix", noise)]
+    paths = path_of("causal", flops[0]), path_of("prefix", flops[1])
+    return equal_loss_curve(fit_arms(arms), (0, 1), paths), paths
+
+
+def test_an_arm_with_the_same_law_at_twice_the_price_is_worth_half():
+    for point in curve_of(LAW, LAW, flops=(12.0, 6.0))[0][1:-1]:
+        assert point.factor == pytest.approx(0.5, rel=1e-3)
+
+
+def test_the_factor_is_the_compute_at_which_the_losses_are_equal():
+    other = LAW + np.array([0, 0.05, -0.1, 0, 0])
+    curve, (own_path, other_path) = curve_of(LAW, other)
+    own_law, other_law = ScalingLaw(*LAW), ScalingLaw(*other)
+    for point in curve[::8]:
+        own_place = own_path.places(np.array([log(point.compute)]))
+        reached = other_path.places(np.array([log(point.compute * point.factor)]))
+        own_loss = own_law.loss(*(exp(one[0]) for one in own_place))
+        assert other_law.loss(*(exp(one[0]) for one in reached)) == pytest.approx(
+            own_loss, rel=1e-5
+        )
+
+
+def test_nothing_is_said_beyond_a_factor_of_four():
+    curve, (path, _) = curve_of(LAW, LAW)
+    last = exp(path.log_compute_R[-1])
+    assert curve[-1].compute == pytest.approx(4 * last)
+    beyond = [point.compute > last * (1 + 1e-5) for point in curve]
+    assert [point.extrapolated for point in curve] == beyond
+
+
+def test_a_loss_that_the_other_arm_reaches_too_late_has_no_factor():
+    curve, _ = curve_of(LAW, LAW + np.array([0, 0.5, 0.5, 0, 0]))
+    assert curve[-1].factor is None
+    assert curve[-1].extrapolated
+
+
+def test_arms_that_cross_within_the_data_are_seen_to():
+    other = steeper(LAW[None], alpha=0.12)[0]
+    curve, (path, _) = curve_of(LAW, other, noise=0.0005)
+    crossing = find_crossing(curve)
+    assert not crossing.extrapolated
+    assert crossing.shown
+    assert crossing.words == "the arms cross within the data"
+    assert crossing.low < crossing.compute < crossing.high
+    assert path.log_compute_R[0] < log(crossing.compute) < path.log_compute_R[-1]
+
+
+def test_no_crossing_within_the_data_is_an_answer():
+    crossing = find_crossing(curve_of(LAW, LAW + np.array([0, 0.1, 0.1, 0, 0]))[0])
+    assert crossing.compute is None
+    assert crossing.words == "no crossing within the data"
+
+
+def points(*factors, extrapolated=(), width=0.1):
+    return [
+        EqualLoss(
+            compute=10.0**place,
+            factor=factor,
+            low=factor * (1 - width),
+            high=factor * (1 + width),
+            extrapolated=place in extrapolated,
+        )
+        for place, factor in enumerate(factors)
+    ]
+
+
+def test_a_crossing_beyond_the_data_is_marked():
+    crossing = find_crossing(points(0.5, 0.7, 1.4, extrapolated=(2,)))
+    assert crossing.extrapolated
+    assert 10 < crossing.compute < 100
+    assert crossing.words == "no crossing within the data; the laws cross beyond them"
+
+
+def test_a_crossing_inside_the_band_is_not_shown():
+    crossing = find_crossing(points(0.95, 0.98, 1.05))
+    assert not crossing.shown
+    assert (crossing.low, crossing.high) == (None, None)
+    assert "the band holds 1" in crossing.words
+
+
+def test_a_crossing_is_read_between_two_places_by_hand():
+    # ln 0.5 and ln 2 are as far from 0: half-way in ln compute
+    crossing = find_crossing(points(0.5, 2.0))
+    assert crossing.compute == pytest.approx(10**0.5)
+    assert (crossing.low, crossing.high) == (1.0, 10.0)
+
+
+def test_the_band_covers_planted_multipliers():
+    rng, inside = np.random.default_rng(3), []
+    for number, law in enumerate(planted_laws(rng, 25)):
+        other = steeper(law[None], alpha=float(rng.uniform(-0.05, 0.05)))[0]
+        truth, _ = curve_of(law, other, noise=1e-9)
+        found, _ = curve_of(law, other, noise=0.0032, seed=100 + 2 * number)
+        for place in (0, 16, 32):
+            if truth[place].factor is not None and found[place].factor is not None:
+                inside.append(found[place].low <= truth[place].factor <= found[place].high)
+    assert len(inside) > 60
+    assert np.mean(inside) > 0.86
+
+
+@pytest.mark.parametrize(
+    ("rungs", "words"),
+    [
+        ([(1.0, 1.0, 1.0)], "rungs of a path: 1 given; use 2 or more"),
+        ([(1.0, 1.0, 1.0), (0.0, 1.0, 1.0)], "is not above 0; use numbers above 0"),
+        ([(1.0, 1.0, 1.0), (1.0, 2.0, 2.0)], "two have the same compute; use one for each size"),
+    ],
+)
+def test_a_path_that_does_not_rise_is_refused(rungs, words):
+    with pytest.raises(SpecError, match=words):
+        compute_path(rungs)

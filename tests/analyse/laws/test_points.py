@@ -1,0 +1,76 @@
+"""Points of a law: cells, and what says too little for a law."""
+
+import numpy as np
+import pytest
+from planted_laws import exact_points, planted_laws
+
+from paribus.analyse.laws.points import LawPoint, cells_by_arm, require_identified
+from paribus.errors import SpecError
+
+
+def grid(sizes, ratios):
+    return [LawPoint(n, n * r, 3.0) for n in sizes for r in ratios]
+
+
+def test_seeds_of_one_cell_are_averaged_in_logarithms():
+    points = [
+        *grid((1e6, 2e6, 4e6), (5, 20)),
+        LawPoint(1e6, 5e6, 3.0 * np.exp(0.2), seed=1),
+    ]
+    cells = cells_by_arm(points)[""]
+    assert cells.n_runs_C.tolist() == [2, 1, 1, 1, 1, 1]
+    assert cells.log_loss_C[0] == pytest.approx(np.log(3.0) + 0.1)
+    assert cells.pure_error == pytest.approx(2 * 0.1**2)
+    assert cells.pure_df == 1
+    assert cells.rungs[:3] == ("0:5e+06", "0:2e+07", "1:1e+07")
+
+
+def test_a_rung_can_be_named():
+    points = [LawPoint(n, n * r, 3.0, rung=f"{n:g}@{r}") for n in (1e6, 2e6, 4e6) for r in (5, 20)]
+    assert cells_by_arm(points)[""].rungs[1] == "1e+06@20"
+
+
+def test_the_ladder_says_enough():
+    require_identified(exact_points(planted_laws(np.random.default_rng(1), 1)[0]))
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (
+            grid((1e6, 2e6, 4e6, 8e6), (20,)),
+            r"tokens are proportional to parameters \(20 tokens per parameter\), so A and B cannot"
+            r" be told apart; a law needs 3 sizes or more with 2 durations",
+        ),
+        (grid((1e6,), (5, 20, 80)), "points: 1 of 1 sizes have durations a factor of 4 or more"),
+        (grid((1e6, 2e6, 4e6), (5, 15)), "points: 0 of 3 sizes have durations a factor of 4"),
+        (
+            [*grid((1e6, 2e6), (5, 20)), LawPoint(4e6, 2e7, 3.0)],
+            "points: 2 of 3 sizes have durations a factor of 4 or more apart; a law needs 3 sizes",
+        ),
+        ([LawPoint(1e6, 1e7, -1.0)], "loss is -1; use numbers above 0"),
+        ([LawPoint(1e6, float("nan"), 1.0)], "tokens is nan; use numbers above 0"),
+        ([], "points: none are given; a law needs more than 5 cells"),
+    ],
+)
+def test_points_that_cannot_say_what_the_law_is_are_refused(points, words):
+    with pytest.raises(SpecError, match=words):
+        cells_by_arm(points)
+
+
+def test_the_arm_that_lacks_points_is_named():
+    points = [LawPoint(1e6, 1e7, 3.0, arm="prefix")]
+    with pytest.raises(SpecError, match="points of 'prefix': tokens are proportional"):
+        cells_by_arm(points)
+
+
+def test_sizes_read_off_a_figure_are_one_within_ten_per_cent():
+    points = [LawPoint(n * (1 + 0.01 * r), n * r, 3.0) for n in (1e6, 2e6, 4e6) for r in (1, 4, 7)]
+    require_identified(points)
+
+
+def test_a_broken_law_needs_eight_sizes():
+    seven = grid([2.0**k * 1e6 for k in range(7)], (5, 20))
+    with pytest.raises(SpecError, match="7 sizes are given for a broken law; use 8 or more"):
+        require_identified(seven, form="broken")
+    require_identified(grid([2.0**k * 1e6 for k in range(8)], (5, 20)), form="broken")

@@ -1,0 +1,122 @@
+"""Planted laws are recovered on the ladder's design with the seed noise of kept studies."""
+
+from statistics import median
+
+import numpy as np
+import pytest
+from kept_studies import RESULTS, rows_of
+from planted_laws import ARM_SIZES, SEED_NOISE, fit_planted, planted_laws, planted_runs, steeper
+
+from paribus.analyse.laws.fit import fit_arm, law_intervals
+from paribus.analyse.laws.profile import (
+    QUANTITIES,
+    difference,
+    profile_interval,
+    profile_p,
+    quantity,
+)
+
+MANY = pytest.param(2000, marks=pytest.mark.slow)
+MEASURED_NOISE = (0.0016, 0.0016, 0.0046, 0.0082, 0.0004)  # arms of encoder-decoder-hour
+
+
+def tolerance(share: float, n: int) -> float:
+    """Three standard errors of a share, in per cent; none where the issue's own band holds."""
+    if n >= 2000:
+        return 0.0
+    return 300 * float(np.sqrt(share * (1 - share) / n))
+
+
+def coverage(n_laws: int, cells_off: float, seed: int = 1) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    laws = planted_laws(rng, n_laws)
+    fit = fit_planted([planted_runs(rng, laws, cells_off=cells_off)])
+    covered: dict[str, float] = {}
+    for place, name in enumerate(QUANTITIES):
+        chosen = quantity(fit.model, name)
+        low, high = profile_interval(fit.data, fit.best, chosen, fit.df_P)
+        inside = (low <= laws[:, place]) & (laws[:, place] <= high)
+        covered[name] = 100 * float(inside.mean())
+    return covered
+
+
+def test_the_noise_is_that_of_kept_runs():
+    logs: dict[str, list[float]] = {}
+    for row in rows_of(RESULTS / "encoder-decoder-hour" / "rows.csv"):
+        if row["purpose"] == "reported":
+            logs.setdefault(row["arm"], []).append(float(np.log(float(row["halves.test"]))))
+    sds = [float(np.std(values, ddof=1)) for values in logs.values()]
+    assert median(sds) == pytest.approx(SEED_NOISE, rel=0.02)
+    assert min(sds) == pytest.approx(min(MEASURED_NOISE), rel=0.1)
+    assert max(sds) == pytest.approx(max(MEASURED_NOISE), rel=0.1)
+
+
+@pytest.mark.parametrize("n_laws", [400, MANY])
+def test_profile_intervals_cover_planted_laws(n_laws):
+    covered = coverage(n_laws, cells_off=0.0)
+    slack = tolerance(0.95, n_laws)
+    for name in ("lnA", "lnB", "alpha", "beta"):
+        assert 93 - slack <= covered[name] <= 97 + slack, covered
+    assert 90 - slack <= covered["E"] <= 98 + slack
+
+
+@pytest.mark.parametrize("n_laws", [400, MANY])
+def test_intervals_cover_where_cells_lie_off_their_law(n_laws):
+    covered = coverage(n_laws, cells_off=0.005)
+    assert min(covered.values()) >= 90 - tolerance(0.95, n_laws), covered
+
+
+def rejections(n_laws: int, noise: tuple[float, ...], alpha: float = 0.0) -> dict[str, float]:
+    """How often equal exponents of two arms of five are rejected at 5 %."""
+    rng = np.random.default_rng(3)
+    laws = planted_laws(rng, n_laws)
+    runs = []
+    for number, (arm, own_noise) in enumerate(zip(ARM_SIZES, noise, strict=True)):
+        own = steeper(laws, alpha) if number == 1 else laws
+        moved = rng.uniform(-0.1, 0.1, size=(n_laws, 2))
+        own = own + np.column_stack([np.zeros(n_laws), moved, np.zeros((n_laws, 2))])
+        runs.append(planted_runs(rng, own, arm, noise=own_noise))
+    fit = fit_planted(runs)
+    rejected: dict[str, float] = {}
+    for name in ("alpha", "beta"):
+        functional = difference(fit.model, name, 1, 0)
+        p = profile_p(fit.data, fit.best, functional, 0.0, fit.df_P)
+        rejected[name] = 100 * float((p < 0.05).mean())
+    return rejected
+
+
+@pytest.mark.parametrize("n_laws", [200, MANY])
+def test_equal_exponents_are_seldom_rejected_but_sometimes(n_laws):
+    slack = tolerance(0.05, n_laws)
+    for share in rejections(n_laws, (SEED_NOISE,) * 5).values():
+        assert 3.5 - slack <= share <= 6.5 + slack
+
+
+@pytest.mark.slow
+def test_arms_as_noisy_as_the_measured_ones_are_not_called_different():
+    for share in rejections(2000, MEASURED_NOISE).values():
+        assert 3.0 <= share <= 6.5
+
+
+def test_a_larger_exponent_is_seen():
+    found = rejections(100, (SEED_NOISE,) * 5, alpha=0.05)
+    assert found["alpha"] > 85
+    assert found["beta"] < 15
+
+
+def test_a_floor_that_noise_hides_is_not_bounded_below():
+    rng = np.random.default_rng(11)
+    law = planted_laws(rng, 1)
+    law[0, 0] = 0.02
+    estimates = law_intervals(fit_arm(planted_runs(rng, law, noise=0.03).problem(0)))
+    assert estimates["E"].low == 0
+    assert estimates["E"].high > 0.02
+
+
+def test_a_wider_level_gives_a_wider_interval():
+    rng = np.random.default_rng(13)
+    fit = fit_arm(planted_runs(rng, planted_laws(rng, 1)).problem(0))
+    narrow, wide = law_intervals(fit, level=0.9), law_intervals(fit, level=0.99)
+    for name in QUANTITIES:
+        assert wide[name].low < narrow[name].low < narrow[name].estimate
+        assert narrow[name].estimate < narrow[name].high < wide[name].high

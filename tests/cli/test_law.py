@@ -1,0 +1,125 @@
+"""`paribus law`: a scaling law from a file of points."""
+
+import json
+
+import numpy as np
+import pytest
+from planted_laws import exact_points, planted_laws
+from published_points import PUBLISHED, published_points
+
+import paribus as pb
+
+HEADER = "parameters,tokens,loss"
+
+
+def write(path, points, header=HEADER):
+    lines = [f"{one.parameters},{one.tokens},{one.loss}" for one in points]
+    path.write_text("\n".join([header, *lines, ""]))
+    return path
+
+
+@pytest.fixture
+def points_file(tmp_path):
+    return write(tmp_path / "points.csv", published_points(noise=0.005))
+
+
+def test_json_has_each_number_with_its_interval(ask, points_file):
+    answer = ask("law", points_file, "--json")
+    assert answer.status == 0
+    assert answer.err == ""
+    found = json.loads(answer.out)
+    assert list(found) == ["E", "A", "B", "alpha", "beta"]
+    for name, value in PUBLISHED.items():
+        assert list(found[name]) == ["estimate", "low", "high"]
+        assert found[name]["low"] < value < found[name]["high"]
+
+
+def test_the_table_has_a_line_for_each_number(ask, points_file):
+    with points_file.open("a") as file:
+        file.writelines(f"1e8,{k}e8,{9 + k}\n" for k in range(1, 6))
+    lines = ask("law", points_file, "--drop-highest", "5").out.splitlines()
+    assert lines[0].split() == ["240", "points", "estimate", "low", "high"]
+    assert [line.split()[0] for line in lines[1:6]] == ["E", "A", "B", "alpha", "beta"]
+    assert "Huber's loss of ln L with delta 0.001; 95 % intervals from 1,000 draws" in lines[-1]
+
+
+def test_the_highest_losses_can_be_dropped(ask, points_file):
+    points = published_points(noise=0.005)
+    with points_file.open("a") as file:
+        file.writelines(f"1e8,{k}e8,{9 + k}\n" for k in range(1, 6))
+    found = json.loads(ask("law", points_file, "--json", "--drop-highest", "5").out)
+    plain = write(points_file.with_name("plain.csv"), points)
+    assert found == json.loads(ask("law", plain, "--json").out)
+
+
+def test_each_arm_has_its_own_law(ask, tmp_path):
+    one, two = planted_laws(np.random.default_rng(1), 2)
+    lines = [
+        f"{arm},{seed},{p.parameters},{p.tokens},{p.loss}"
+        for arm, law in (("causal", one), ("prefix", two))
+        for p in exact_points(law)
+        for seed in (1, 2)
+    ]
+    path = tmp_path / "arms.csv"
+    path.write_text("\n".join(["arm,seed,parameters,tokens,loss", *lines]))
+    found = json.loads(ask("law", path, "--json").out)
+    assert list(found) == ["causal", "prefix"]
+    assert found["causal"]["alpha"]["estimate"] == pytest.approx(one[3], rel=1e-3)
+    assert found["prefix"]["alpha"]["estimate"] == pytest.approx(two[3], rel=1e-3)
+    out = ask("law", path).out
+    assert "causal, 26 points" in out
+    assert "prefix, 26 points" in out
+
+
+def test_other_columns_are_named_as_not_used(ask, tmp_path):
+    points = exact_points(planted_laws(np.random.default_rng(1), 1)[0])
+    path = tmp_path / "points.csv"
+    lines = [f"{p.parameters},{p.tokens},{p.loss},1" for p in points]
+    path.write_text("\n".join([f"{HEADER},flops", *lines]))
+    assert ask("law", path).err == "note: columns that are not used: flops\n"
+
+
+def test_the_function_gives_what_the_command_prints(points_file):
+    found = pb.law(points_file)
+    assert list(found) == [""]
+    assert found[""]["alpha"].low < 0.348 < found[""]["alpha"].high
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty; write a header with the columns parameters, tokens, loss"),
+        ("parameters,token,loss\n1,1,1\n", "has no column 'tokens'; did you mean 'token'?"),
+        ("parameters,tokens,loss,loss\n", "has the column 'loss' more than once"),
+        (f"{HEADER}\n", "has a header and no line below it"),
+        (f"{HEADER}\n1e6,2e7,three\n", "line 2: loss is 'three'; use a number above 0"),
+        (f"{HEADER}\n1e6,2e7,3\n0,2e7,3\n", "line 3: parameters is 0; use a number above 0"),
+        (f"{HEADER}\n1e6,2e7,nan\n", "line 2: loss is nan; use a number above 0"),
+        (f"{HEADER}\n1e6,2e7\n", "line 2: 2 values under 3 columns"),
+        (f"{HEADER},seed\n1e6,2e7,3,x\n", "line 2: seed is 'x'; use a whole number"),
+        (f"{HEADER},arm\n1e6,2e7,3,\n", "line 2: arm is empty; name the arm of each line"),
+        (f'{HEADER}\n"1e6,2e7,3\n', "quote it as CSV does"),
+        (f"{HEADER}\n1e6,2e7,3\n2e6,4e7,2.9\n", "tokens are proportional to parameters"),
+        (f"{HEADER}\n1e6,5e6,3\n1e6,2e7,2.9\n", "1 of 1 sizes have durations a factor of 4"),
+    ],
+)
+def test_a_file_that_is_no_table_of_points_is_refused(ask, tmp_path, text, words):
+    path = tmp_path / "points.csv"
+    path.write_text(text)
+    answer = ask("law", path)
+    assert answer.status == 2
+    assert words in answer.err
+
+
+def test_a_file_that_cannot_be_read_is_refused(ask, tmp_path):
+    answer = ask("law", "nowhere.csv")
+    assert answer.status == 2
+    assert "nowhere.csv cannot be read: No such file or directory; name a CSV file" in answer.err
+    (tmp_path / "latin.csv").write_bytes(b"parameters,tok\xe9ns")
+    assert "is not UTF-8 at byte 14" in ask("law", "latin.csv").err
+
+
+def test_more_points_than_there_are_cannot_be_dropped(ask, points_file):
+    answer = ask("law", points_file, "--drop-highest", "240")
+    assert answer.status == 2
+    assert "--drop-highest is 240 for 240 points; use 0 to 239" in answer.err
