@@ -19,7 +19,7 @@ from paribus.design.ready_arms import (
 from paribus.errors import SpecError
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.begin_reading import BeginOpener
-from paribus.spec.design import Design
+from paribus.spec.design import Design, control_arm
 from paribus.spec.ladder import Ladder
 from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
 from paribus.spec.merging import merge_tables
@@ -84,7 +84,9 @@ def _arms_at(
     open_begin: BeginOpener,
     open_text: CorpusOpener,
 ) -> tuple[PlannedArm, ...]:
-    arms = arms_of(_design_at(design, ladder, size, base), open_begin)
+    control = control_arm(design)  # which is trained at its own size alone
+    found = arms_of(_design_at(design, ladder, size, base), open_begin)
+    arms = [arm for arm in found if arm.name != control]
     ready = []
     for arm, size_match in zip(arms, match_sizes(arms), strict=True):
         ready.append(plan_arm(arm, size_match, open_text))

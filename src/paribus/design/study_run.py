@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from paribus.analyse import study_rows
+from paribus.analyse.study_laws import predict_rung, study_laws
 from paribus.design.asked_tasks import write_tasks
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import (
@@ -31,7 +33,7 @@ from paribus.design.stage_tuning import (
 from paribus.design.study_watcher import StudyWatcher
 from paribus.design.variance import variance_cells
 from paribus.design.worker_pool import WorkerPool
-from paribus.errors import RecordError
+from paribus.errors import RecordError, SpecError
 from paribus.record import (
     PlanLock,
     Study,
@@ -43,6 +45,8 @@ from paribus.record import (
 from paribus.record.file_names import PLAN_LOCK_FILE
 from paribus.record.plan_file import read_plan
 from paribus.workspace import Execution
+
+PREDICTED = "prediction"  # the round of the run that a law is asked about beforehand
 
 
 @dataclass(frozen=True)
@@ -173,11 +177,34 @@ def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatche
     later = [cells_of_shard(own, pool.execution.shard) for own in rounds.values()]
     for name, own in rounds.items():
         mine, *later = later
+        if name == PREDICTED:
+            if failures or n_waiting:
+                n_waiting += len(own)
+                continue  # the law waits for its points
+            _lock_predictions(plan, study)
         rest = _flops(itertools.chain.from_iterable(later))
         result = execute_cells(own, study, pool, watcher.begin_round(name, mine, rest))
         failures |= result.failures
         n_waiting += len(result.open_elsewhere)
     return StudyProgress(failures, n_waiting, rates)
+
+
+def _lock_predictions(plan: Plan, study: Study) -> None:
+    """Write down what the laws say of the largest run before it is begun. RecordError where no law
+    can be fitted.
+    """
+    ladder = plan.design.ladder
+    assert ladder is not None
+    record = plan_record(plan)
+    try:
+        laws = study_laws(record, study_rows(study))
+    except SpecError as fault:
+        raise RecordError(
+            f"{study.folder}: the largest run cannot be predicted: {fault}; mend or leave out the"
+            " runs that did not finish, or leave out ladder.prediction"
+        ) from None
+    assert laws is not None
+    study.lock_predictions([asdict(one) for one in predict_rung(record, laws, ladder.n_seeds)])
 
 
 def _flops(cells: Iterable[Cell]) -> float:
@@ -221,6 +248,7 @@ def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...
         "lengths": length_cells(plan, rates),
         "noise": variance_cells(plan, rates),
         "ladder": ladder_cells(plan, rates),
+        PREDICTED: ladder_cells(plan, rates, is_predicted=True),
     }
     return {name: cells for name, cells in rounds.items() if cells}
 

@@ -33,6 +33,7 @@ from paribus.record.file_names import (
     LOCK_FILE,
     PLAN_FILE,
     PLAN_LOCK_FILE,
+    PREDICTIONS_FILE,
     RATES_FILE,
     ROWS_FILE,
     SPEC_FILE,
@@ -146,6 +147,29 @@ class Study:
             remove_listed_file(self.folder, STAGE_RATES_FILE)
             return
         write_listed_file(self.folder, STAGE_RATES_FILE, json_bytes(list(map(dict, rates))))
+
+    def lock_predictions(self, predictions: Sequence[Mapping[str, Any]]) -> None:
+        """Write down what laws say of runs that are still to be made; what is there stays."""
+        with self._write_lock():
+            if not (self.folder / PREDICTIONS_FILE).exists():
+                write_listed_file(
+                    self.folder, PREDICTIONS_FILE, json_bytes(list(map(dict, predictions)))
+                )
+
+    def read_predictions(self) -> list[Any]:
+        """What was predicted; nothing where there is no such file."""
+        path = self.folder / PREDICTIONS_FILE
+        if not path.exists():
+            return []
+        require_unchanged_file(self.folder, PREDICTIONS_FILE, _RESTORE_ADVICE)
+        match read_json(path):
+            case [*predictions]:
+                return predictions
+            case other:
+                raise RecordError(
+                    f"{path} lists no predictions: it is a {type(other).__name__};"
+                    f" {_RESTORE_ADVICE}"
+                )
 
     def remove_rates(self) -> None:
         """No sweep speaks of the plan as it stands."""

@@ -19,6 +19,16 @@ from paribus.report.hyperparameters import (
     hyperparameter_caption,
     hyperparameter_tables,
 )
+from paribus.report.laws import (
+    EXPONENT_HEADING,
+    EXPONENTS_TITLE,
+    LAW_HEADING,
+    LAWS_NOTE,
+    LAWS_TITLE,
+    PREDICTION_HEADING,
+    PREDICTIONS_TITLE,
+    law_section,
+)
 from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.methods import METHODS, behind_caption, methods
 from paribus.report.noise import METHOD, noise_heading, noise_lines
@@ -177,11 +187,33 @@ def _method_sections(report: ReportData) -> Iterator[str]:
     for name, lines in secondary_tables(report):
         yield f"\n## {_escape_markdown(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
         yield from _table(SECONDARY_HEADING, lines)
+    yield from _law_section(report)
     yield from _inside_section(report)
     distances = kl_lines(report)
     if distances:
         yield f"\n## {KL_TITLE}\n\n{KL_NOTE}\n"
         yield from _table(KL_HEADING, distances)
+
+
+def _law_section(report: ReportData) -> Iterator[str]:
+    """The laws of a ladder: one for each arm, their exponents, and what they predicted."""
+    section = law_section(report)
+    if section is None:
+        return
+    yield f"\n## {LAWS_TITLE}\n\n{_escape_markdown(LAWS_NOTE)}\n"
+    if "fault" in section:
+        yield f"There is no law: {_escape_markdown(section['fault'])}"
+        return
+    yield from _table(LAW_HEADING, section["laws"])
+    if section["exponents"]:
+        yield f"\n### {EXPONENTS_TITLE}\n"
+        yield from _table(EXPONENT_HEADING, section["exponents"])
+        yield ""
+    for sentence in section["multipliers"]:
+        yield f"- {_escape_markdown(sentence)}"
+    if section["predictions"]:
+        yield f"\n### {PREDICTIONS_TITLE}\n"
+        yield from _table(PREDICTION_HEADING, section["predictions"])
 
 
 def _inside_section(report: ReportData) -> Iterator[str]:

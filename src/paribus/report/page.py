@@ -30,6 +30,16 @@ from paribus.report.early_order import describe_early_order
 from paribus.report.effect_plot import effect_plots
 from paribus.report.inside_figures import study_figures
 from paribus.report.item_examples import item_examples
+from paribus.report.laws import (
+    EXPONENT_HEADING,
+    EXPONENTS_TITLE,
+    LAW_HEADING,
+    LAWS_NOTE,
+    LAWS_TITLE,
+    PREDICTION_HEADING,
+    PREDICTIONS_TITLE,
+    law_section,
+)
 from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.mask_gallery import SIDE, mask_gallery
 from paribus.report.noise import METHOD, noise_heading, noise_lines
@@ -167,6 +177,11 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "behind_heading": details_heading(report),
         "other_heading": SECONDARY_HEADING,
         "others": secondary_tables(report),
+        "laws_title": LAWS_TITLE,
+        "laws_note": LAWS_NOTE,
+        "laws": law_section(report),
+        "law_headings": (LAW_HEADING, EXPONENT_HEADING, PREDICTION_HEADING),
+        "law_titles": (LAWS_TITLE, EXPONENTS_TITLE, PREDICTIONS_TITLE),
         "inside_heading": INSIDE_HEADING,
         "inside_note": INSIDE_NOTE,
         "inside_tables": inside_tables(report),

@@ -61,6 +61,8 @@ class ReportData:
     anonymous: bool = False
     later_studies: tuple[str, ...] = ()  # names of the later studies of its series
     probes: tuple[StudyProbe, ...] = ()  # those of which runs keep rows
+    # what laws said of the largest run of a ladder before it was made
+    predictions: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def plan(self) -> PlanRecord:
@@ -154,6 +156,7 @@ def gather_report_data(study: Study, anonymous: bool = False) -> ReportData:
         environment_differences=_differing_names(environments),
         later_studies=later_studies(study),
         probes=study_probes(study, findings),
+        predictions=tuple(study.read_predictions()),
     )
     if anonymous:
         return _anonymise(report, study)
@@ -199,6 +202,7 @@ def _anonymise(report: ReportData, study: Study) -> ReportData:
         environments=_distinct(environments),
         later_studies=redact_value(report.later_studies, redactions),
         probes=_anonymise_probes(report.probes, redactions),
+        predictions=tuple(redact_value(dict(one), redactions) for one in report.predictions),
         anonymous=True,
     )
 

@@ -1,0 +1,142 @@
+"""The laws of a study with a ladder: one for each arm, what sets their exponents apart, and what
+they say of a larger run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from paribus.analyse.laws.equal_loss import (
+    EqualLoss,
+    LawCrossing,
+    compute_path,
+    equal_loss_curve,
+    find_crossing,
+)
+from paribus.analyse.laws.exponents import ExponentVerdict, compare_exponents
+from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
+from paribus.analyse.laws.points import LawPoint, cells_by_arm
+from paribus.analyse.laws.prediction import LawPrediction, predict_loss
+from paribus.analyse.run_table import Row, column_of, select_rows
+from paribus.errors import SpecError
+from paribus.record.plan import PlanRecord, RungRecord
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class LawMultiplier:
+    """How much compute an arm needs for the loss of another, over compute."""
+
+    arm: str
+    against: str
+    curve: tuple[EqualLoss, ...]
+    crossing: LawCrossing
+
+
+@dataclass(frozen=True, eq=False)
+class StudyLaws:
+    """One E for all arms, and the rest of the law for each of them."""
+
+    fit: LawFit
+    estimates: Mapping[str, Mapping[str, LawEstimate]]  # by arm, then E, A, B, alpha, beta
+    verdicts: tuple[ExponentVerdict, ...]
+    multipliers: tuple[LawMultiplier, ...]
+
+    @property
+    def arms(self) -> list[str]:
+        return [cells.arm for cells in self.fit.arms]
+
+
+def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
+    """The laws of a study; None where it has no ladder. SpecError where too few of its runs have
+    come to an end.
+    """
+    if not plan.rungs:
+        return None
+    points = ladder_points(plan, rows)
+    cells = cells_by_arm(points)
+    fit, names = fit_arms(list(cells.values())), list(cells)
+    pairs = [pair for pair in _pairs(plan) if set(pair) <= set(names)]
+    paths = {name: compute_path(_path(plan, name)) for name in names}
+    multipliers = []
+    for arm, against in pairs:
+        places = names.index(arm), names.index(against)
+        curve = equal_loss_curve(fit, places, (paths[arm], paths[against]))
+        multipliers.append(LawMultiplier(arm, against, tuple(curve), find_crossing(curve)))
+    return StudyLaws(
+        fit=fit,
+        estimates={name: law_intervals(fit, place) for place, name in enumerate(names)},
+        verdicts=tuple(compare_exponents(cells, pairs)) if pairs else (),
+        multipliers=tuple(multipliers),
+    )
+
+
+def ladder_points(plan: PlanRecord, rows: Sequence[Row]) -> list[LawPoint]:
+    """What laws are fitted to: every run of the ladder that came to its end with a score."""
+    column = column_of(plan.design.primary.measure.table)
+    points: list[LawPoint] = []
+    for row in select_rows(rows, purposes=["ladder"]):
+        if row["outcome"] != "finished" or row.get(column) is None:
+            continue
+        points.append(
+            LawPoint(
+                parameters=row["parameters"],
+                tokens=row["planned_tokens"],
+                loss=row[column],
+                arm=row["arm"],
+                seed=row["seed"],
+                rung=f"{row['size']}:{_duration(plan, row)}",
+            )
+        )
+    return points
+
+
+def predict_rung(plan: PlanRecord, laws: StudyLaws, n_seeds: int) -> list[LawPrediction]:
+    """What the laws say of the rung that is predicted, arm by arm; nothing where there is none."""
+    predictions: list[LawPrediction] = []
+    for rung in plan.rungs:
+        if not rung.is_predicted:
+            continue
+        for place, name in enumerate(laws.arms):
+            price = rung.arms[name].price
+            predictions.append(
+                predict_loss(laws.fit, price.parameters, rung.tokens[0], place, n_seeds)
+            )
+    return predictions
+
+
+def _duration(plan: PlanRecord, row: Row) -> int:
+    """Which of the durations of its rung a run has."""
+    rung = _rung(plan, row["size"])
+    distances = [abs(row["planned_tokens"] - n_tokens) for n_tokens in rung.tokens]
+    return distances.index(min(distances))
+
+
+def _rung(plan: PlanRecord, size: int) -> RungRecord:
+    return next(rung for rung in plan.rungs if rung.size == size)
+
+
+def _pairs(plan: PlanRecord) -> list[Pair]:
+    """The pairs that the design judges: those it names, or each arm against the baseline."""
+    if plan.design.comparisons is not None:
+        return [(arm, against) for arm, against in plan.design.comparisons]
+    others = [name for name in plan.order if name not in (plan.baseline, plan.design.control_arm)]
+    return [(name, plan.baseline) for name in others]
+
+
+def _path(plan: PlanRecord, arm: str) -> list[tuple[float, float, float]]:
+    """Compute, parameters and tokens of an arm at each size, at the longest duration that all
+    sizes have.
+    """
+    rungs = [rung for rung in plan.rungs if not rung.is_predicted]
+    place = min(len(rung.tokens) for rung in rungs) - 1
+    if place < 0:
+        raise SpecError("ladder: a size has no duration; raise ladder.max_tokens")
+    path: list[tuple[float, float, float]] = []
+    for rung in rungs:
+        own, n_tokens = rung.arms[arm], rung.tokens[place]
+        flops = own.work.training_flops * n_tokens / own.work.tokens_read
+        path.append((flops, float(own.price.parameters), float(n_tokens)))
+    return path
