@@ -1,0 +1,118 @@
+"""The laws of a study: from rows of its ladder to words, and a prediction that stays as it was."""
+
+import random
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trained_study import make_small_plan
+
+from paribus.analyse.run_table import column_of
+from paribus.analyse.study_laws import ladder_points, predict_rung, study_laws
+from paribus.design.plan_table import plan_record
+from paribus.errors import RecordError, SpecError
+from paribus.record import Study
+from paribus.record.file_names import PREDICTIONS_FILE
+from paribus.record.plan import PlanRecord
+from paribus.report.laws import exponent_lines, law_lines, multiplier_sentences
+
+EXPONENTS = {"full": 0.45, "reverse": 0.45, "causal": 0.2}  # of size, arm by arm
+NOISE = 0.001
+CHANGES: dict[str, Any] = {
+    "budget": "tokens_read",
+    "ladder": {
+        "sizes": [16, 32, 48, 64],
+        "tokens_per_parameter": [2, 8, 32],
+        "prediction": {"size": 96, "tokens": 900_000},
+    },
+}
+
+
+def planted_loss(arm: str, n_parameters: float, n_tokens: float) -> float:
+    return 0.8 + 30 / n_parameters ** EXPONENTS[arm] + 40 / n_tokens**0.4
+
+
+@pytest.fixture(scope="module")
+def plan(study_cache: Path) -> PlanRecord:
+    return plan_record(make_small_plan(study_cache, CHANGES))
+
+
+@pytest.fixture(scope="module")
+def rows(plan: PlanRecord) -> list[dict[str, Any]]:
+    """A row for each cell of the ladder, with the loss of a planted law and a little noise."""
+    column, draws, found = column_of(plan.design.primary.measure.table), random.Random(5), []
+    for rung in plan.rungs:
+        for n_tokens in rung.tokens:
+            for arm in plan.order:
+                own = rung.arms[arm]
+                for seed in (1, 2, 3):
+                    loss = planted_loss(arm, own.price.parameters, n_tokens)
+                    row = {
+                        "arm": arm,
+                        "seed": seed,
+                        "purpose": "predicted" if rung.is_predicted else "ladder",
+                        "outcome": "finished",
+                        "size": rung.size,
+                        "parameters": own.price.parameters,
+                        "planned_tokens": n_tokens,
+                        column: loss * exp(draws.gauss(0, NOISE)),
+                    }
+                    found.append(row)
+    return found
+
+
+def test_the_points_are_the_finished_runs_of_the_ladder(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    assert len(ladder_points(plan, rows)) == 4 * 3 * 3 * 3
+    open_rows = [{**rows[0], "outcome": "open"}, *rows[1:]]
+    assert len(ladder_points(plan, open_rows)) == 4 * 3 * 3 * 3 - 1
+
+
+def test_planted_exponents_are_told_apart(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    assert laws.estimates["full"]["alpha"].low < 0.45 < laws.estimates["full"]["alpha"].high
+    words = {(one.arm, one.exponent): (one.word, one.larger) for one in laws.verdicts}
+    assert words["causal", "alpha"] == ("α larger", "full")
+    assert words["reverse", "alpha"][0] != "α larger"
+    assert [line[0] for line in law_lines(laws)] == ["full", "reverse", "causal"]
+    assert ("causal", "full", "α") in {line[:3] for line in exponent_lines(laws)}
+    (causal,) = [one for one in multiplier_sentences(laws) if one.startswith('"causal"')]
+    assert "the compute that" in causal
+
+
+def test_a_larger_run_is_predicted(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    predictions = predict_rung(plan, laws, 3)
+    assert [one.arm for one in predictions] == laws.arms
+    for one in predictions:
+        truth = planted_loss(one.arm, one.parameters, one.tokens)
+        assert one.low < truth < one.high
+        assert one.loss == pytest.approx(truth, rel=0.01)
+
+
+def test_a_ladder_of_which_little_is_run_has_no_law(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    smallest = [row for row in rows if row["size"] == 16]
+    with pytest.raises(SpecError, match="a law needs"):
+        study_laws(plan, smallest)
+
+
+def test_a_study_without_a_ladder_has_no_law(study_cache: Path) -> None:
+    assert study_laws(plan_record(make_small_plan(study_cache, {})), []) is None
+
+
+def test_a_prediction_stays_as_it_was_written(tmp_path: Path) -> None:
+    study = Study(tmp_path, tmp_path)
+    assert study.read_predictions() == []
+    study.lock_predictions([{"arm": "causal", "loss": 1.5}])
+    study.lock_predictions([{"arm": "causal", "loss": 9.0}])
+    assert study.read_predictions() == [{"arm": "causal", "loss": 1.5}]
+    path = tmp_path / PREDICTIONS_FILE
+    path.write_text(path.read_text().replace("1.5", "1.4"))
+    with pytest.raises(RecordError, match=r"predictions\.json"):
+        study.read_predictions()
