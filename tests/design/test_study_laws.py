@@ -79,8 +79,9 @@ def test_planted_exponents_are_told_apart(plan: PlanRecord, rows: list[dict[str,
     assert words["reverse", "alpha"][0] != "α larger"
     assert [line[0] for line in law_lines(laws)] == ["full", "reverse", "causal"]
     assert ("causal", "full", "α") in {line[:3] for line in exponent_lines(laws)}
-    (causal,) = [one for one in multiplier_sentences(laws) if one.startswith('"causal"')]
-    assert "the compute that" in causal
+    reverse, causal = multiplier_sentences(laws)
+    assert "the compute that" in reverse
+    assert causal == '"causal" against "full": no compute multiplier within the data.'
 
 
 def test_a_larger_run_is_predicted(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
