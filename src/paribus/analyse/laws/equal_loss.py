@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from paribus.analyse.laws.fit import LawFit
+from paribus.analyse.laws.fit import LawFit, effective_df
 from paribus.analyse.laws.profile import covariance
 from paribus.analyse.laws.solver import Array, LawModel, law_jacobian
 from paribus.errors import SpecError
@@ -123,7 +123,7 @@ def equal_loss_curve(
     gradient = (own_gradient - other_gradient) / slope[:, None]
     variance = covariance(fit.data, fit.best)[0]
     error = np.sqrt(np.einsum("gq,qr,gr->g", gradient, variance, gradient))
-    half = float(stdtrit(fit.df_P[0], (1 + level) / 2)) * error
+    half = stdtrit(effective_df(fit, gradient), (1 + level) / 2) * error
     is_beyond = _is_outside(log_compute, own) | _is_outside(found, other)
     curve: list[EqualLoss] = []
     for at, where, width, beyond in zip(log_compute, reached, half, is_beyond, strict=True):
