@@ -68,7 +68,7 @@ class LawCrossing:
     low: float | None  # from here on the band holds 1; None where it does at the first place
     high: float | None
     extrapolated: bool
-    shown: bool  # is the arm worse on one side and better on the other, beyond the band?
+    is_shown: bool  # is the arm worse on one side and better on the other, beyond the band?
 
     @property
     def words(self) -> str:
@@ -77,7 +77,7 @@ class LawCrossing:
             return NO_CROSSING
         if self.extrapolated:
             return f"{NO_CROSSING}; the laws cross beyond them"
-        if not self.shown:
+        if not self.is_shown:
             return "the laws cross within the data, but the band holds 1 on one side or both"
         return "the arms cross within the data"
 
@@ -156,7 +156,7 @@ def find_crossing(curve: Sequence[EqualLoss]) -> LawCrossing:
                 if one != two:
                     place += (log(after.compute) - place) * one / (one - two)
                 return _described(points, exp(place), extrapolated)
-    return LawCrossing(compute=None, low=None, high=None, extrapolated=False, shown=False)
+    return LawCrossing(compute=None, low=None, high=None, extrapolated=False, is_shown=False)
 
 
 def _described(points: Sequence[EqualLoss], compute: float, extrapolated: bool) -> LawCrossing:
@@ -165,8 +165,10 @@ def _described(points: Sequence[EqualLoss], compute: float, extrapolated: bool) 
     below = [at for at, side in decided.items() if at < compute and side]
     above = [at for at, side in decided.items() if at >= compute and side]
     low, high = max(below, default=None), min(above, default=None)
-    shown = low is not None and high is not None and decided[low] == -decided[high]
-    return LawCrossing(compute=compute, low=low, high=high, extrapolated=extrapolated, shown=shown)
+    is_shown = low is not None and high is not None and decided[low] == -decided[high]
+    return LawCrossing(
+        compute=compute, low=low, high=high, extrapolated=extrapolated, is_shown=is_shown
+    )
 
 
 def _side(point: EqualLoss) -> int:
