@@ -146,8 +146,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert (
         answer.err == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are chat,"
         " chat-demo, corpus, demo, diff, doctor, evaluate, export, fields, fill-mask, generate,"
-        " import, plan, price, probe, report, rows, run, runs, serve, show, tasks, train, turns,"
-        " watch\n"
+        " import, law, plan, price, probe, report, rows, run, runs, serve, show, tasks, train,"
+        " turns, watch\n"
     )
 
 
@@ -216,6 +216,7 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "fill-mask": ("x", "y"),
     "generate": ("x", "y"),
     "import": ("x", "y"),
+    "law": ("x.csv",),
     "plan": ("mixed-attention",),
     "price": ("gpt2",),
     "probe": ("x",),
@@ -230,7 +231,7 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "turns": ("gpt2",),
     "watch": (),
 }
-WITHOUT = ("diff", "fields", "price", "report", "rows", "runs", "watch")  # torch
+WITHOUT = ("diff", "fields", "law", "price", "report", "rows", "runs", "watch")  # torch
 BLOCKED = """
 import sys
 class Blocked:

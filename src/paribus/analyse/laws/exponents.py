@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from paribus.analyse.laws.fit import LawFit, fit_arms
+from paribus.analyse.laws.fit import LawFit, effective_df, fit_arms
 from paribus.analyse.laws.points import LawCells
 from paribus.analyse.laws.profile import difference, profile_interval, profile_p
 from paribus.errors import SpecError
@@ -143,13 +143,14 @@ def exponent_difference(
 ) -> ExponentDifference:
     """The difference of an exponent between two arms of a fit, at the level 1 − alpha."""
     functional = difference(fit.model, exponent, *arms)
-    low, high = profile_interval(fit.data, fit.best, functional, fit.df_P, 1 - alpha)
-    inner = profile_interval(fit.data, fit.best, functional, fit.df_P, 1 - 2 * alpha)
+    df_P = effective_df(fit, functional.weights_Q[None])
+    low, high = profile_interval(fit.data, fit.best, functional, df_P, 1 - alpha)
+    inner = profile_interval(fit.data, fit.best, functional, df_P, 1 - 2 * alpha)
     return ExponentDifference(
         estimate=float(fit.best.theta_PQ[0] @ functional.weights_Q),
         low=float(low[0]),
         high=float(high[0]),
         inner_low=float(inner[0][0]),
         inner_high=float(inner[1][0]),
-        p=float(profile_p(fit.data, fit.best, functional, 0.0, fit.df_P)[0]),
+        p=float(profile_p(fit.data, fit.best, functional, 0.0, df_P)[0]),
     )

@@ -11,8 +11,16 @@ from scipy.special import fdtrc
 
 from paribus.analyse.laws.noise import LawNoise, law_noise
 from paribus.analyse.laws.points import N_LAW_PARAMETERS, LawCells
-from paribus.analyse.laws.profile import QUANTITIES, profile_interval, quantity
-from paribus.analyse.laws.solver import Array, LawData, LawModel, Solution, law_model, solve
+from paribus.analyse.laws.profile import QUANTITIES, covariance, profile_interval, quantity
+from paribus.analyse.laws.solver import (
+    Array,
+    LawData,
+    LawModel,
+    Solution,
+    law_jacobian,
+    law_model,
+    solve,
+)
 from paribus.analyse.laws.starts import better_solution, fit_laws
 
 
@@ -49,7 +57,7 @@ class LawFit:
     data: LawData  # weights are runs over the variance of a run
     best: Solution
     noises: tuple[LawNoise, ...]  # one for each arm
-    df_P: Array  # degrees of freedom of F tests: the fewest of any arm
+    df_P: Array  # the fewest degrees of freedom of any arm's noise
 
     @property
     def model(self) -> LawModel:
@@ -62,6 +70,28 @@ class LawFit:
         return ScalingLaw(
             floor=values[0], log_a=values[1], log_b=values[2], alpha=values[3], beta=values[4]
         )
+
+
+def effective_df(fit: LawFit, weights_PQ: Array) -> Array:
+    """Degrees of freedom of the noise of a linear function of the parameters (Satterthwaite).
+
+    Arms have their own noise. What each of them adds to the variance says how much its degrees of
+    freedom count.
+    """
+    variance = covariance(fit.data, fit.best)
+    towards_PQ = (variance @ weights_PQ[..., None])[..., 0]
+    _, jacobian = law_jacobian(fit.model, fit.best.theta_PQ)
+    moved_PC = (jacobian @ towards_PQ[..., None])[..., 0]
+    parts_PC = fit.data.weights_PC * moved_PC**2
+    total, sum_of_squares, first = 0.0, 0.0, 0
+    for cells, noise in zip(fit.arms, fit.noises, strict=True):
+        part = parts_PC[:, first : (first := first + len(cells.log_loss_C))].sum(axis=1)
+        total = total + part
+        sum_of_squares = sum_of_squares + part**2 / noise.df
+    with np.errstate(invalid="ignore", divide="ignore"):
+        df_P = np.divide(np.square(total), sum_of_squares)
+    # an E that rests at 0 has no linear variance
+    return np.where(np.isfinite(df_P), df_P, fit.df_P)
 
 
 def fit_arm(cells: LawCells) -> LawFit:
@@ -132,7 +162,8 @@ def law_intervals(fit: LawFit, arm: int = 0, level: float = 0.95) -> dict[str, L
     estimates: dict[str, LawEstimate] = {}
     for name in QUANTITIES:
         chosen = quantity(fit.model, name, arm)
-        low, high = profile_interval(fit.data, fit.best, chosen, fit.df_P, level)
+        df_P = effective_df(fit, chosen.weights_Q[None])
+        low, high = profile_interval(fit.data, fit.best, chosen, df_P, level)
         estimate = float(fit.best.theta_PQ[0] @ chosen.weights_Q)
         estimates[name] = LawEstimate(estimate, float(low[0]), float(high[0]))
     return estimates

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from paribus.analyse.laws.equal_loss import model_at
-from paribus.analyse.laws.fit import LawFit
+from paribus.analyse.laws.fit import LawFit, effective_df
 from paribus.analyse.laws.profile import covariance
 from paribus.analyse.laws.solver import Array, LawData, LawModel, law_jacobian, solve
 from paribus.errors import SpecError
@@ -82,7 +82,8 @@ def predict_loss(
     variance = covariance(fit.data, fit.best)[0]
     new_variance = _outcome_variance(fit, arm, n_seeds)
     error = float(np.sqrt(gradient[0, 0] @ variance @ gradient[0, 0] + new_variance))
-    critical = float(stdtrit(fit.df_P[0], (1 + level) / 2))
+    df = min(float(effective_df(fit, gradient[0])[0]), float(fit.noises[arm].df[0]))
+    critical = float(stdtrit(df, (1 + level) / 2))
     estimate = float(fitted[0, 0])
     low, high = _profile_ends(fit, place, estimate, critical, (critical * error, new_variance))
     cells = fit.arms[arm]
