@@ -233,3 +233,31 @@ def test_arms_of_a_contrast_are_compared() -> None:
     changes = {"comparisons": [["causal", "full"]], "arms.reverse.training": {"z_loss": 0.1}}
     contrast = {"contrasts": {"gap": {"reverse": 1, "causal": -1}}}
     assert lines(changes | contrast)["training.z_loss"].mark == "✗"
+
+
+def test_an_optimizer_is_a_factor_and_its_own_fields_follow() -> None:
+    changes: dict[str, Any] = {"factor": "training.optimizer.kind", "baseline": "adamw"}
+    changes |= {f"arms.{arm}": None for arm in ("full", "reverse", "causal")}
+    for kind in ("adamw", "adafactor", "muon"):
+        own = {"kind": kind, "rate": 0.01}
+        changes[f"arms.{kind}"] = {"training": {"optimizer": own}}
+    found = lines(changes)
+    kind = found["training.optimizer.kind"]
+    assert kind.mark == "Δ"
+    assert kind.values == {"adamw": "adamw", "adafactor": "adafactor", "muon": "muon"}
+    assert found["training.optimizer.rate"].mark == "✓"
+    assert found["training.optimizer.momentum"].mark == "→"
+    # Adafactor decays nothing by default, and could
+    assert {path for path, line in found.items() if line.mark == "✗"} == {
+        "training.optimizer.decay"
+    }
+
+
+def test_an_optimizer_that_is_not_the_factor_is_a_confound() -> None:
+    own = {"training": {"optimizer": {"kind": "muon", "rate": 0.01}}}
+    assert (
+        lines({"arms.causal": {**own, "architecture": {"mask": "causal"}}})[
+            "training.optimizer.kind"
+        ].mark
+        == "✗"
+    )

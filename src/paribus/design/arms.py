@@ -284,7 +284,7 @@ def run_table(run: RunSpec, numbers_stages: bool) -> Table:
     if numbers_stages:
         by_number = {str(number): _stage_table(stage) for number, stage in enumerate(stages)}
         return {**tables, "stages": by_number}
-    tables |= stages[0].model_dump(mode="json")
+    tables |= _stage_fields(stages[0])
     if run.begin is None:
         tables.pop("kind", None)
     return tables
@@ -292,9 +292,19 @@ def run_table(run: RunSpec, numbers_stages: bool) -> Table:
 
 def _stage_table(stage: Stage) -> Table:
     """Every field of a stage; what it leaves as it was of the architecture is None."""
-    table = stage.model_dump(mode="json")
+    table = _stage_fields(stage)
     changes = dict.fromkeys(ArchitectureChange.model_fields)
     return {**table, "architecture": {**changes, **table.get("architecture", {})}}
+
+
+def _stage_fields(stage: Stage) -> Table:
+    """Every field of a stage, with the kind of the optimizer, which records leave out where it is
+    AdamW.
+    """
+    table = stage.model_dump(mode="json")
+    kind = {"kind": stage.training.optimizer.kind}
+    optimizer = {**kind, **table["training"]["optimizer"]}
+    return {**table, "training": {**table["training"], "optimizer": optimizer}}
 
 
 def arm_refusal(design: Design, table: Table, open_begin: BeginOpener | None = None) -> str | None:
