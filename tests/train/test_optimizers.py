@@ -228,3 +228,22 @@ def test_only_adamw_is_captured_in_a_graph() -> None:
         said = "".join(launch_notes(optimizer, torch.device("cuda")))
         assert can[kind] or f"training.optimizer is {kind}, whose steps are launched" in said
         assert bool(said) is not can[kind]
+
+
+def test_under_mup_rates_follow_the_inputs_and_what_decays_does_not() -> None:
+    """A tiny model of width 12 and feed-forward width 48 has larger rates than the base."""
+    model = tiny_copy_model("gpt2", {"init": "mup"})
+    optimizer = AdamW(rate=RATE, decay=0.5)
+    one = make_learner(model, optimizer, warmup=0)
+    one.step(0, [copy_problem(model, 0)])
+    groups = {weight: g for g in one.optimizer.param_groups for weight in g["params"]}
+    n_wide = 0
+    for name, weight in model.named_parameters():
+        group, is_wide = groups[weight], ".layers." in name and weight.dim() == 2
+        share = 64 / weight.shape[-1] if is_wide else 1.0
+        assert group["lr"] == pytest.approx(RATE * share), name
+        assert group["eps"] == pytest.approx(1e-12)
+        if decays(name, weight):
+            assert group["lr"] * group["weight_decay"] == pytest.approx(RATE * 0.5)
+        n_wide += is_wide
+    assert n_wide > 5

@@ -131,6 +131,7 @@ _VALUES: Mapping[str, str] = {
     "gelu_tanh": "gelu_new gelu_fast gelu_pytorch_tanh",
     "fan_in": "kaiming lecun",
     "normal": "gaussian",
+    "mup": "maximal_update mu_p",
     "masked": "mlm masked_lm bert masked_language_modeling",
     "causal": "clm causal_lm lm next_token gpt autoregressive decoder",
     "prefix": "prefix_lm prefixlm",

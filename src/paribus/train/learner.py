@@ -20,6 +20,7 @@ from paribus.model.label_head import LABEL_HEAD, LabelHead
 from paribus.objectives import Problem
 from paribus.spec import BatchBalance, Experts, parameters, text_parameters
 from paribus.spec.parameters import label_head_parameters
+from paribus.spec.role_rates import adam_eps_factor, rate_share
 from paribus.spec.training import Training
 from paribus.train.cuda_graph import CUDAGraphRunner
 from paribus.train.determinism import deterministic_algorithms, require_determinism
@@ -66,7 +67,9 @@ class Learner:
             require_determinism(self.device)
         self.model_loss = ModelWithLoss(model, training, vocabulary, head, comparison)
         self.data_parallel = ranks.data_parallel(self.model_loss)
-        self.optimizer = build_optimizers(self._learned_parameters(), training, self.device)
+        self.optimizer = build_optimizers(
+            self._learned_parameters(), training, self.device, adam_eps_factor(model.spec)
+        )
         # Written in place: a replayed step reads and writes these very tensors. the step at hand
         self.step_number = torch.zeros((), dtype=torch.int64, device=self.device)
         # targets of its whole batch, at least 1
@@ -100,7 +103,8 @@ class Learner:
             table |= label_head_parameters(self.model.spec, len(self.head.names))
         learned: list[LearnedParameter] = []
         for name, tensor in self.named_parameters().items():
-            learned.append(LearnedParameter(name, tensor, table[name]))
+            share = rate_share(table[name], self.model.spec)
+            learned.append(LearnedParameter(name, tensor, table[name].role, share))
         return learned
 
     def step(

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paribus.spec.parameters import Parameter, Role
+from paribus.spec.parameters import Role
 from paribus.spec.training import Adafactor, AdamW, Muon, Optimizer, Training
 
 DECAYED_ROLES: tuple[Role, ...] = ("word", "query", "inward", "residual", "router", "head")
@@ -24,11 +24,12 @@ BLOCK_PATH = ".layers."  # in the name of every parameter of a block
 
 @dataclass(frozen=True, eq=False)
 class LearnedParameter:
-    """A parameter that learns: its name, its values, and its shape and role."""
+    """A parameter that learns: its name, its values, its role, and its share of the rate."""
 
     name: str
     tensor: Tensor
-    parameter: Parameter
+    role: Role
+    rate_share: float = 1.0
 
 
 class Optimizers:
@@ -177,13 +178,16 @@ def _state_device(member: torch.optim.Optimizer, key: str, device: torch.device)
 
 
 def build_optimizers(
-    learned: Sequence[LearnedParameter], training: Training, device: torch.device
+    learned: Sequence[LearnedParameter],
+    training: Training,
+    device: torch.device,
+    eps_factor: float = 1.0,
 ) -> Optimizers:
-    """The optimizers that a spec asks for."""
+    """The optimizers that a spec asks for; AdamW has its eps times a factor."""
     match training.optimizer:
         case AdamW() as spec:
             on_cuda = device.type == "cuda"
-            adamw = _adamw(spec, learned, device if on_cuda else None)
+            adamw = _adamw(spec, learned, device if on_cuda else None, eps_factor)
             return Optimizers([adamw], learned, {}, can_be_captured=True)
         case Adafactor() as spec:
             return Optimizers([_adafactor(spec, learned)], learned, {}, can_be_captured=False)
@@ -201,7 +205,10 @@ def launch_notes(optimizer: Optimizer, device: torch.device) -> Iterator[str]:
 
 
 def _adamw(
-    spec: AdamW | Muon, learned: Sequence[LearnedParameter], capture_device: torch.device | None
+    spec: AdamW | Muon,
+    learned: Sequence[LearnedParameter],
+    capture_device: torch.device | None,
+    eps_factor: float = 1.0,
 ) -> torch.optim.AdamW:
     """AdamW; on a device where steps are captured its rates are tensors."""
     groups = _groups(spec.rate, spec.decay, learned)
@@ -211,7 +218,7 @@ def _adamw(
     return torch.optim.AdamW(
         groups,
         betas=(spec.beta1, spec.beta2),
-        eps=spec.eps,
+        eps=spec.eps * eps_factor,
         fused=True,
         capturable=capture_device is not None,
     )
@@ -256,22 +263,23 @@ def _muon(spec: Muon, learned: Sequence[LearnedParameter]) -> Optimizers:
 
 def is_block_matrix(one: LearnedParameter) -> bool:
     """Is a parameter a matrix of a block, or one for each expert?"""
-    return BLOCK_PATH in one.name and one.parameter.role in MATRIX_ROLES
+    return BLOCK_PATH in one.name and one.role in MATRIX_ROLES
 
 
 def _groups(rate: float, decay: float, learned: Sequence[LearnedParameter]) -> list[dict[str, Any]]:
-    """Parameters that decay, then those that do not."""
-    decaying: list[Tensor] = []
-    others: list[Tensor] = []
-    for one in learned:
-        if one.parameter.role in DECAYED_ROLES:
-            decaying.append(one.tensor)
-        else:
-            others.append(one.tensor)
+    """Parameters that decay, then those that do not, by their share of the rate.
+
+    Decay is decoupled: what a step takes off a weight is rate × decay whatever the share.
+    """
+    members: dict[tuple[bool, float], list[Tensor]] = {}
+    for does_decay in (True, False):
+        for one in learned:
+            if (one.role in DECAYED_ROLES) is does_decay:
+                members.setdefault((does_decay, one.rate_share), []).append(one.tensor)
     groups: list[dict[str, Any]] = []
-    for members, own_decay in ((decaying, decay), (others, 0.0)):
-        if members:
-            groups.append(
-                {"params": members, "weight_decay": own_decay, "lr": rate, "rate_share": 1.0}
-            )
+    for (does_decay, share), tensors in members.items():
+        own_decay = decay / share if does_decay else 0.0
+        groups.append(
+            {"params": tensors, "weight_decay": own_decay, "lr": rate * share, "rate_share": share}
+        )
     return groups
