@@ -4,14 +4,18 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from trained_study import design_table
 
 from paribus.design.arms import arms_of
 from paribus.design.control import describe_confounds, field_lines, judge_pairs
 from paribus.design.field_paths import unused_allowances
+from paribus.design.role_rate_lines import role_rate_lines
+from paribus.errors import SpecError
 from paribus.record import ControlLine
 from paribus.spec.design import arm_tables, compared_pairs
 from paribus.spec.design_reading import load_design
+from paribus.spec.run import load_run
 
 HALVES = {"kind": "halves", "n_items": 5}
 # Full attention can only be asked for the last token, an encoder-decoder never: the objective is
@@ -233,3 +237,69 @@ def test_arms_of_a_contrast_are_compared() -> None:
     changes = {"comparisons": [["causal", "full"]], "arms.reverse.training": {"z_loss": 0.1}}
     contrast = {"contrasts": {"gap": {"reverse": 1, "causal": -1}}}
     assert lines(changes | contrast)["training.z_loss"].mark == "✗"
+
+
+def test_an_optimizer_is_a_factor_and_its_own_fields_follow() -> None:
+    changes: dict[str, Any] = {"factor": "training.optimizer.kind", "baseline": "adamw"}
+    changes |= {f"arms.{arm}": None for arm in ("full", "reverse", "causal")}
+    for kind in ("adamw", "adafactor", "muon"):
+        own = {"kind": kind, "rate": 0.01}
+        changes[f"arms.{kind}"] = {"training": {"optimizer": own}}
+    found = lines(changes)
+    kind = found["training.optimizer.kind"]
+    assert kind.mark == "Δ"
+    assert kind.values == {"adamw": "adamw", "adafactor": "adafactor", "muon": "muon"}
+    assert found["training.optimizer.rate"].mark == "✓"
+    assert found["training.optimizer.momentum"].mark == "→"
+    # Adafactor decays nothing by default, and could
+    assert {path for path, line in found.items() if line.mark == "✗"} == {
+        "training.optimizer.decay"
+    }
+
+
+def test_an_optimizer_that_is_not_the_factor_is_a_confound() -> None:
+    own = {"training": {"optimizer": {"kind": "muon", "rate": 0.01}}}
+    assert (
+        lines({"arms.causal": {**own, "architecture": {"mask": "causal"}}})[
+            "training.optimizer.kind"
+        ].mark
+        == "✗"
+    )
+
+
+def mup_lines(architectures: dict[str, dict[str, Any]]) -> dict[str, ControlLine]:
+    runs = {}
+    for arm, architecture in architectures.items():
+        table = {"preset": "gpt2", "n_layers": 1, "attention": {"n_heads": 2}, **architecture}
+        runs[arm] = load_run({"architecture": table, "training": {"n_steps": 5, "length": 16}})
+    return {line.path: line for line in role_rate_lines(runs)}
+
+
+def test_rates_by_role_follow_from_the_initialisation() -> None:
+    sizes: dict[str, Any] = {"d_model": 128, "init": "mup"}
+    found = mup_lines({"plain": {"d_model": 128}, "mup": sizes})
+    assert found["rate of inward weights"].mark == "→"
+    assert found["rate of inward weights"].note == "follows from architecture.init and the widths"
+    assert found["rate of inward weights"].values == {"plain": "× 1", "mup": "× 0.5"}
+    assert found["rate of residual weights"].values["mup"] == "× 0.125, × 0.5"
+    assert found["eps of adamw"].values == {"plain": "× 1", "mup": "× 0.0001"}
+    assert found["rate of word weights"].mark == "✓"
+    assert found["reach of mup"].values == {"plain": "–", "mup": "within the paper"}
+
+
+def test_experts_under_mup_are_marked_as_beyond_the_paper() -> None:
+    experts = {"kind": "experts", "n_experts": 4, "n_active": 2}
+    sizes: dict[str, Any] = {"d_model": 64, "init": "mup"}
+    found = mup_lines({"dense": sizes, "experts": {**sizes, "feed_forward": experts}})
+    assert found["reach of mup"].mark == "→"
+    assert found["reach of mup"].values["experts"] == "experts are beyond the paper"
+    assert mup_lines({"one": {"d_model": 64}}) == {}
+
+
+def test_a_match_by_depth_is_refused_under_mup() -> None:
+    changes = {
+        "base.architecture.init": "mup",
+        "match": {"by": "parameters", "moves": ["depth"]},
+    }
+    with pytest.raises(SpecError, match=r"match.moves has depth with architecture.init 'mup'"):
+        lines(changes)

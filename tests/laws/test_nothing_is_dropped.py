@@ -104,6 +104,8 @@ def test_changing_a_field_changes_what_the_model_does(field: str) -> None:
         assert changed & {"balance", "bias"}
     elif field in IN_PARAMETERS:
         assert "parameters" in changed
+    elif field == "init[mup].d_head_base":
+        assert not changed  # queries start at zero, and so do scores
     elif field == "max_length":
         assert changed == {"reads 30"}
     else:
@@ -117,6 +119,19 @@ def test_gains_of_queries_and_keys_are_learned_or_fixed() -> None:
     )
     assert differs(learned, fixed) == {"parameters"}
     assert differs(none, fixed) == {"logits"}
+
+
+def test_the_base_of_heads_matters_as_soon_as_queries_move_from_zero() -> None:
+    logits = []
+    for d_head in (8, 32):
+        spec = tiny_architecture("gpt2", {"init": {"kind": "mup", "d_head_base": d_head}})
+        model = build(spec)
+        query = model.get_parameter("stack.layers.0.attention.query.weight")
+        assert not query.any()
+        with torch.no_grad():
+            query += model.get_parameter("stack.layers.0.attention.key.weight")
+        logits.append(model(tiny_batch(spec)).logits_BTV)
+    assert not torch.equal(*logits)
 
 
 def test_a_bias_matters_as_soon_as_it_moves_from_zero() -> None:

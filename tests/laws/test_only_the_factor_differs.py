@@ -120,8 +120,9 @@ def written(leaf: str) -> dict[str, Any]:
             source, objective, _ = TOGETHER[kind]
             table["corpus"] = {"sources": [{**source, **REQUIRED.get(source["kind"], {})}]}
             table["objective"] = {"kind": objective, **REQUIRED.get(objective, {})}
-    if "schedule" in kinds:
-        table["training"] = {**TRAINING, "schedule": kinds["schedule"]}
+    for name in ("schedule", "optimizer"):
+        if name in kinds:
+            table["training"] = {**TRAINING, name: kinds[name]}
     if leaf.startswith("objective"):
         kind = leaf[len("objective[") : leaf.index("]")]
         table["objective"] = {"kind": kind, **REQUIRED.get(kind, {})}
@@ -175,8 +176,9 @@ KINDS = tuple(
                 for n in ("sources", "tokenizer")
             ),
             *(
-                m.model_fields["schedule"]
+                m.model_fields[n]
                 for m in models(Stage.model_fields["training"].annotation)
+                for n in ("schedule", "optimizer")
             ),
         )
         for kind in models(field.annotation)
@@ -262,6 +264,7 @@ def changed(leaf: str) -> tuple[Arm, ...] | None:
         except SpecError:
             return None
         base |= stage.model_dump(mode="json", exclude={"kind"})
+        base["training"]["optimizer"]["kind"] = stage.training.optimizer.kind  # AdamW's is left out
         for value in others(at(base, path), path[-1]):
             arm = copy.deepcopy(base)
             put(arm, path, value)
@@ -325,9 +328,11 @@ def changed_later(leaf: str) -> tuple[Arm, ...] | None:
         base["objective"] = {"kind": "prefix" if mask != "reverse" else "reverse"}
         base["stages"] = {"0": {}, "1": {"kind": stage_kind(leaf), **later}}
         try:
-            stage = load_run(copy.deepcopy(base)).last.model_dump(mode="json")
+            last = load_run(copy.deepcopy(base)).last
         except SpecError:
             continue
+        stage = last.model_dump(mode="json")
+        stage["training"]["optimizer"]["kind"] = last.training.optimizer.kind
         base["stages"]["1"] = stage
         for value in others(at(stage, path), path[-1]):
             own = copy.deepcopy(stage)

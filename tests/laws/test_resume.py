@@ -89,6 +89,11 @@ def test_five_kills_change_nothing(tmp_path: Path) -> None:
     same(tmp_path, "causal", 5, seed=1)
 
 
+@pytest.mark.parametrize("optimizer", ["adafactor", "muon"])
+def test_kills_change_nothing_with_another_optimizer(optimizer: str, tmp_path: Path) -> None:
+    same(tmp_path, optimizer, 3, seed=3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["masked", "spans", "continuation", "prefix", "causal"])
 def test_fifty_kills_change_nothing(objective: str, tmp_path: Path) -> None:

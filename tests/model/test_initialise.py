@@ -93,6 +93,25 @@ def test_fan_in_starts_divide_by_the_root_of_the_inputs_but_not_in_tables():
     }
 
 
+def test_mup_starts_scale_with_the_inputs_but_not_in_tables():
+    seen = set()
+    own = {"kind": "mup", "std": 0.5}
+    attention = {"kind": "multi_head", "n_heads": 3}
+    for name, (role, shape, deviation, _) in _deviations(init=own, attention=attention).items():
+        seen.add(role)
+        n_inputs = shape[-1]
+        match role:
+            case "word" | "position" | "relative":
+                assert _holds(deviation, 0.5, shape.numel()), name
+            case "query":
+                assert deviation == 0, name
+            case "router" | "head":
+                assert _holds(deviation, 8 / n_inputs, shape.numel()), name
+            case "inward" | "residual":
+                assert _holds(deviation, n_inputs**-0.5, shape.numel()), name
+    assert {"word", "query", "router", "head", "inward", "residual"} <= seen
+
+
 def test_scores_start_at_one_size_whatever_their_scale():
     """T5 has no scale and draws its queries 1/√d_head smaller; its relative bias starts at
     1/√d_model.

@@ -144,6 +144,7 @@ def test_every_arm_has_its_hyperparameters(material):
     assert lines["mask"] == ["causal", "prefix", "causal & same_side"]
     assert lines["heads"] == ["2", "2", "2"]
     assert lines["feed-forward width"] == ["128", "128", "128"]
+    assert lines["optimizer"] == ["AdamW"] * 3
     assert lines["AdamW β1, β2"] == ["0.9, 0.95"] * 3
     assert lines["schedule"] == ["cosine (floor 0.1)"] * 3
 

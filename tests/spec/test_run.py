@@ -182,6 +182,13 @@ NO_LIST = [
             " or more"
         ),
     ),
+    (
+        {"training": {"n_steps": 1, "optimizer": {"kind": "adafactor", "min_root": 1e-20}}},
+        (
+            "training.optimizer.min_root is 1e-20, whose square may count as 0 in float32; use"
+            " 1.0842022e-19 or more"
+        ),
+    ),
 ]
 
 
@@ -367,3 +374,12 @@ def test_the_address_of_a_run_lasts():
         run_name(addressed_stages(run.model_copy(update={"rerun": 2}), ["feed"]))
         == "b84312ac15b65070"
     )
+
+
+def test_a_run_with_adamw_has_the_name_that_it_had_before_there_were_other_optimizers():
+    """The kind is in the records of other optimizers alone."""
+    (plain,) = load_run(RUN, {"training.optimizer": "adamw"}).stages
+    (named,) = load_run(RUN, {"training.optimizer": "muon"}).stages
+    assert "kind" not in plain.model_dump(mode="json")["training"]["optimizer"]
+    assert named.model_dump(mode="json")["training"]["optimizer"]["kind"] == "muon"
+    assert load_run(RUN).stages == (plain,)

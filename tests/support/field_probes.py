@@ -125,6 +125,9 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "init[normal].residual": ("gpt2", NORMAL, {"init.residual": True}),
     "init[fan_in].kind": ("gpt2", {}, NORMAL),
     "init[fan_in].gain": ("gpt2", {}, {"init.gain": 2.0}),
+    "init[mup].kind": ("gpt2", {"init": "mup"}, NORMAL),
+    "init[mup].std": ("gpt2", {"init": "mup"}, {"init.std": 0.5}),
+    "init[mup].d_head_base": ("gpt2", {"init": "mup"}, {"init.d_head_base": 8}),
     "encoder.n_layers": ("t5", {}, {"encoder.n_layers": 3}),
     "encoder.mask": ("t5", {}, {"encoder.mask": "causal"}),
     "encoder.cross": (

@@ -1,7 +1,7 @@
 """A run to be killed: `python training_runner.py HOME OBJECTIVE` trains it in each folder it is
-told, one line a folder; the objective `chain` is a run of three stages, `preference` one that
-ends with a stage of preferences, and `labels` one of two that ends with a head on the texts of
-HOME/texts.jsonl.
+told, one line a folder. OBJECTIVE may be an optimizer, of a causal model. The objective `chain` is
+a run of three stages, `preference` one that ends with a stage of preferences, and `labels` one of
+two that ends with a head on the texts of HOME/texts.jsonl.
 
 Each attempt is a process of its own, forked before anything was computed, so that fifty do not
 import torch fifty times. Its number is said as it begins, its exit status when it has ended.
@@ -27,7 +27,7 @@ from paribus.workspace import Workspace
 N_STEPS, CHECKPOINT_EVERY = 80, 4
 
 
-def run_spec(objective: str) -> RunSpec:
+def run_spec(objective: str, optimizer: str = "adamw") -> RunSpec:
     return load_run(
         {
             "architecture": {
@@ -51,6 +51,7 @@ def run_spec(objective: str) -> RunSpec:
                 "valid_batches": 1,
                 "checkpoint_every": CHECKPOINT_EVERY,
                 "warmup": 5,
+                "optimizer": optimizer,
             },
         }
     )
@@ -76,6 +77,8 @@ def main(home: Path, objective: str) -> None:
             spec = long_preference_run()
         case "labels":
             spec = labels_run(home / "texts.jsonl", {"architecture.dropout": 0.1})
+        case "adafactor" | "muon":
+            spec = run_spec("causal", objective)
         case _:
             spec = run_spec(objective)
     texts = chain_texts(spec, home / "cache")

@@ -22,6 +22,7 @@ from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.left_out_stages import require_last_left_out, without_left_out_stages
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
+from paribus.spec.mup import uses_mup
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
@@ -118,6 +119,11 @@ def _load_arm(design: Design, table: Table, open_begin: BeginOpener | None) -> _
     table = without_left_out_stages(merged)
     run = load_run(table, open_begin=open_begin)
     require_usable(design, run)
+    if match is not None and "depth" in match.moves and uses_mup(run.architecture):
+        raise SpecError(
+            "match.moves has depth with architecture.init 'mup', which transfers rates over width"
+            " alone; move width or d_ff, or use another init"
+        )
     if run.begin is not None and run.inherited_folders:
         raise SpecError(
             f"begin is a run that itself began from {run.begin.name!r}; name one of its checkpoints"
@@ -284,7 +290,7 @@ def run_table(run: RunSpec, numbers_stages: bool) -> Table:
     if numbers_stages:
         by_number = {str(number): _stage_table(stage) for number, stage in enumerate(stages)}
         return {**tables, "stages": by_number}
-    tables |= stages[0].model_dump(mode="json")
+    tables |= _stage_fields(stages[0])
     if run.begin is None:
         tables.pop("kind", None)
     return tables
@@ -292,9 +298,19 @@ def run_table(run: RunSpec, numbers_stages: bool) -> Table:
 
 def _stage_table(stage: Stage) -> Table:
     """Every field of a stage; what it leaves as it was of the architecture is None."""
-    table = stage.model_dump(mode="json")
+    table = _stage_fields(stage)
     changes = dict.fromkeys(ArchitectureChange.model_fields)
     return {**table, "architecture": {**changes, **table.get("architecture", {})}}
+
+
+def _stage_fields(stage: Stage) -> Table:
+    """Every field of a stage, with the kind of the optimizer, which records leave out where it is
+    AdamW.
+    """
+    table = stage.model_dump(mode="json")
+    kind = {"kind": stage.training.optimizer.kind}
+    optimizer = {**kind, **table["training"]["optimizer"]}
+    return {**table, "training": {**table["training"], "optimizer": optimizer}}
 
 
 def arm_refusal(design: Design, table: Table, open_begin: BeginOpener | None = None) -> str | None:

@@ -18,6 +18,7 @@ from paribus.corpus import TokenisedCorpus
 from paribus.design.control import describe_arm_notes
 from paribus.design.matching.size import architecture_size
 from paribus.design.matching.size_match import SizeMatch
+from paribus.design.role_rate_lines import role_rate_lines
 from paribus.design.step_cost import StepCost
 from paribus.design.text_lines import mark_text_lines
 from paribus.design.trials import ABSENT
@@ -181,7 +182,12 @@ def quantity_lines(
     reads = {arm.name: _text_read(arm) for arm in arms}
     reasons = {full_quantity_name(name): reason for name, reason in (allow or {}).items()}
     lines = mark_text_lines(lines, budget, pairs, reads, reasons)
-    return (*lines, *_question_lines(arms), *_matched_flops_lines(arms))
+    return (
+        *lines,
+        *_question_lines(arms),
+        *_matched_flops_lines(arms),
+        *role_rate_lines({arm.name: arm.run for arm in arms}),
+    )
 
 
 def _question_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:

@@ -11,11 +11,13 @@ from paribus.runtime import torch_generator
 from paribus.spec import (
     FanInInit,
     MultiHead,
+    MupInit,
     NormalInit,
     Parameter,
     ResolvedArchitecture,
     parameters,
 )
+from paribus.spec.mup import BASE_WIDTH
 
 
 @torch.no_grad()
@@ -53,6 +55,22 @@ def initial_std(parameter: Parameter, spec: ResolvedArchitecture) -> float:
             return std
         case FanInInit(gain=gain):
             return gain * _fan_in_std(parameter, spec)
+        case MupInit(std=std):
+            return _mup_std(parameter, std)
+
+
+def _mup_std(parameter: Parameter, table_std: float) -> float:
+    """Table 8 of Tensor Programs V; queries start at zero, as its authors advise."""
+    n_inputs = parameter.shape[-1]
+    match parameter.role:
+        case "query":
+            return 0.0
+        case "router" | "head":
+            return BASE_WIDTH**0.5 / n_inputs
+        case "inward" | "residual":
+            return n_inputs**-0.5
+        case _:
+            return table_std
 
 
 def _fan_in_std(parameter: Parameter, spec: ResolvedArchitecture) -> float:

@@ -16,6 +16,11 @@ from paribus.spec import ResolvedArchitecture
 
 HYPERPARAMETERS = "Hyper-parameters"
 Lines = list[tuple[str, ...]]
+OPTIMIZER_NAMES = {
+    "adamw": "AdamW",
+    "adafactor": "Adafactor",
+    "muon": "Muon for matrices, AdamW for the rest",
+}
 EARLIER_STAGE_VALUES = ("steps", "sequences per batch", "tokens per sequence", "peak learning rate")
 
 
@@ -152,11 +157,39 @@ def _training_values(training: Mapping[str, Any], rate: float) -> dict[str, str]
         "peak learning rate": significant(rate),
         "warm-up steps": str(training["warmup"]),
         "schedule": _kind_words(training["schedule"]),
-        "AdamW β1, β2": f"{optimizer['beta1']:g}, {optimizer['beta2']:g}",
-        "AdamW ε": f"{optimizer['eps']:g}",
+        "optimizer": optimizer_name(training),
+        **_optimizer_values(optimizer),
         "weight decay": f"{optimizer['decay']:g}",
         "gradient clipping": clip,
         "z-loss": f"{training['z_loss']:g}",
+    }
+
+
+def optimizer_name(training: Mapping[str, Any]) -> str:
+    """What the optimizer of a stage is called; a record that names none has AdamW."""
+    return OPTIMIZER_NAMES[training["optimizer"].get("kind", "adamw")]
+
+
+def _optimizer_values(optimizer: Mapping[str, Any]) -> dict[str, str]:
+    """What an optimizer has beside its rate, its decay and the clipping of gradients."""
+    match optimizer.get("kind", "adamw"):
+        case "adafactor":
+            return {
+                "Adafactor power of β2": f"{optimizer['beta2_power']:g}",
+                "Adafactor ε1, ε2": f"{optimizer['min_root']:g}, {optimizer['min_scale']:g}",
+                "Adafactor clipping of updates": f"{optimizer['update_clip']:g}",
+            }
+        case "muon":
+            momentum = {"Muon momentum": f"{optimizer['momentum']:g}"}
+            return momentum | _adamw_values(optimizer)
+        case _:
+            return _adamw_values(optimizer)
+
+
+def _adamw_values(optimizer: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "AdamW β1, β2": f"{optimizer['beta1']:g}, {optimizer['beta2']:g}",
+        "AdamW ε": f"{optimizer['eps']:g}",
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.analyse import column_of
 from paribus.analyse.plan_rules import plan_measure
-from paribus.report.hyperparameters import hyperparameters
+from paribus.report.hyperparameters import hyperparameters, last_stage_table, optimizer_name
 from paribus.report.limits import describe_yardstick, sources_read
 from paribus.report.numbers import (
     format_plural,
@@ -145,11 +145,23 @@ def _corpora(material: ReportData, arm: str) -> list[Mapping[str, Any]]:
     return [stage["corpus"] for stage in material.plan.arms[arm].run.table["stages"]]
 
 
+def _optimizer_sentence(material: ReportData) -> str:
+    """What the arms are trained with."""
+    arms_by_optimizer: dict[str, list[str]] = {}
+    for arm in material.order:
+        name = optimizer_name(last_stage_table(material, arm)["training"])
+        arms_by_optimizer.setdefault(name, []).append(quote_arm(arm))
+    if len(arms_by_optimizer) == 1:
+        return f"All arms are trained with {next(iter(arms_by_optimizer))}"
+    clauses = [f"{name} trains {join_words(arms)}" for name, arms in arms_by_optimizer.items()]
+    return join_words(clauses)
+
+
 def _training_sentences(material: ReportData) -> Iterator[str]:
     """The optimizer and the length of training; what is not the same in all arms is in the
     table.
     """
-    yield "All arms are trained with AdamW; the table has the hyper-parameters of each."
+    yield f"{_optimizer_sentence(material)}; the table has the hyper-parameters of each."
     names = stage_names(material, material.findings.baseline)
     if len(names) > 1:
         yield (

@@ -13,6 +13,7 @@ from paribus.spec.architecture import Latent as Latent
 from paribus.spec.architecture import LayerNorm as LayerNorm
 from paribus.spec.architecture import LearnedPositions as LearnedPositions
 from paribus.spec.architecture import MultiHead as MultiHead
+from paribus.spec.architecture import MupInit as MupInit
 from paribus.spec.architecture import NoBalance as NoBalance
 from paribus.spec.architecture import NoPositions as NoPositions
 from paribus.spec.architecture import NormalInit as NormalInit

@@ -52,7 +52,9 @@ class MultiHead(Spec):
     `fixed`: without gains and biases, so that `score_scale` alone sets the size of the scores.
     """
     score_scale: Positive | None = None
-    """Factor on the attention scores, as it is, whatever `d_head`. If left out: 1/√`d_head`."""
+    """Factor on the attention scores, as it is, whatever `d_head`. If left out: 1/√`d_head`, and
+    under `init = "mup"` √`d_head_base` / `d_head`.
+    """
 
 
 class Latent(Spec):
@@ -290,6 +292,23 @@ class FanInInit(Spec):
     """Factor on every standard deviation."""
 
 
+class MupInit(Spec):
+    """Maximal update parametrisation (arXiv 2203.03466, Table 8) at a base width of 64: the rate
+    of one width serves others.
+
+    Matrices start from N(0, 1/√inputs) and have the rate × 64/inputs, at a weight decay that keeps
+    rate × decay; routers and heads of their own start from N(0, 8/inputs); queries start at zero.
+    Logits of a tied head are multiplied by 64/d_model, and AdamW's eps by 1e-4. Tables, gains and
+    biases have the written rate at every width.
+    """
+
+    kind: Literal["mup"] = "mup"
+    std: Positive = 0.02
+    """Standard deviation of tables, at every width."""
+    d_head_base: Count = 32
+    """Scores are multiplied by √`d_head_base` / `d_head`: 1/√`d_head` for heads of this width."""
+
+
 class Encoder(Spec):
     """A second stack that reads the source; its output is what the main stack cross-attends to."""
 
@@ -318,7 +337,7 @@ PositionsKind = Annotated[
 ]
 NormKind = Annotated[LayerNorm | RMSNorm, Field(discriminator="kind"), BeforeValidator(read_kind)]
 InitKind = Annotated[
-    NormalInit | FanInInit, Field(discriminator="kind"), BeforeValidator(read_kind)
+    NormalInit | FanInInit | MupInit, Field(discriminator="kind"), BeforeValidator(read_kind)
 ]
 
 

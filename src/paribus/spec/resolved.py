@@ -39,6 +39,7 @@ from paribus.spec.architecture import (
     ScaleFactor,
 )
 from paribus.spec.base import Count, Share, Spec
+from paribus.spec.mup import mup_logit_factor, mup_problems, mup_score_scale
 
 
 class Block(Spec):
@@ -116,7 +117,7 @@ def resolve(spec: Architecture) -> ResolvedArchitecture:
         embedding=spec.embedding.model_copy(
             update={"scale": _scale(spec.embedding.scale, spec.d_model)}
         ),
-        head=spec.head.model_copy(update={"scale": _scale(spec.head.scale, spec.d_model)}),
+        head=spec.head.model_copy(update={"scale": _logit_scale(spec)}),
         init=spec.init,
         dropout=spec.dropout,
     )
@@ -165,7 +166,7 @@ def _attention(spec: Architecture) -> MultiHead | Latent:
     sizes = {
         "n_kv_heads": attention.n_kv_heads or attention.n_heads,
         "d_head": d_head,
-        "score_scale": attention.score_scale or d_head**-0.5,
+        "score_scale": (attention.score_scale or mup_score_scale(spec, d_head) or d_head**-0.5),
     }
     return attention.model_copy(update=sizes)
 
@@ -188,6 +189,11 @@ def _feed_forward(spec: Architecture, layer: int) -> Dense | Experts:
         "every": 1,
     }
     return feed_forward.model_copy(update=sizes)
+
+
+def _logit_scale(spec: Architecture) -> float:
+    """The factor on what the head reads."""
+    return _scale(spec.head.scale, spec.d_model) * mup_logit_factor(spec)
 
 
 def _scale(scale: ScaleFactor, d_model: int) -> float:
@@ -218,6 +224,7 @@ def _problems(spec: Architecture) -> Iterator[str]:
                 f"encoder.n_layers is {spec.encoder.n_layers} with shared blocks, but n_layers is"
                 f" {spec.n_layers}; use {spec.n_layers}, or encoder.shared = false"
             )
+    yield from mup_problems(spec)
     if isinstance(spec.positions, RelativeBias):
         exact = spec.positions.n_buckets // 2
         if spec.positions.max_distance <= exact:

@@ -24,10 +24,11 @@ from paribus.spec.architecture import (
 )
 from paribus.spec.begin import Begin
 from paribus.spec.corpus import Corpus, TokenizerFile
+from paribus.spec.mup import uses_mup
 from paribus.spec.objectives import CausalLM, ObjectiveKind
 from paribus.spec.resolved import Stack, is_bidirectional, resolve
 from paribus.spec.stage_kinds import FIRST_KIND, LATER_KINDS, StageKind, kind_faults
-from paribus.spec.training import Training
+from paribus.spec.training import AdamW, Training
 
 # Text in turns: special tokens of roles are added where an imported tokenizer lacks them, from the
 # first stage that reads it on.
@@ -235,6 +236,7 @@ def _chain_faults(run: RunSpec) -> Iterator[str]:
     for number, stage in enumerate(run.stages):
         for fault in kind_faults(stage.kind, stage.corpus, stage.objective, stage.training):
             yield f"stages.{number}.{fault}"
+    yield from _mup_faults(run)
     before = run.architecture
     for number, stage in enumerate(run.stages[n_first:], n_first):
         if stage.kind == FIRST_KIND:
@@ -246,6 +248,19 @@ def _chain_faults(run: RunSpec) -> Iterator[str]:
         for fault in _change_faults(before, after, stage.architecture):
             yield f"stages.{number}.architecture.{fault}"
         before = after
+
+
+def _mup_faults(run: RunSpec) -> Iterator[str]:
+    """Stages whose optimizer has no rates by role."""
+    if not uses_mup(run.architecture):
+        return
+    for number, stage in enumerate(run.stages):
+        where = f"stages.{number}." if len(run.stages) > 1 else ""
+        if not isinstance(stage.training.optimizer, AdamW):
+            yield (
+                f"{where}training.optimizer is {stage.training.optimizer.kind!r} with"
+                " architecture.init 'mup', whose rates are AdamW's; use 'adamw', or another init"
+            )
 
 
 def _one_of(names: Sequence[str]) -> str:

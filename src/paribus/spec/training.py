@@ -22,6 +22,15 @@ def _require_normal(value: float) -> float:
     return value
 
 
+def _require_normal_square(value: float) -> float:
+    least = SMALLEST_NORMAL**0.5
+    if value < least:
+        raise ValueError(
+            f"is {value}, whose square may count as 0 in float32; use {least:.8g} or more"
+        )
+    return value
+
+
 def _read_clip(value: Any) -> Any:
     """`clip = false` says that there is no limit: TOML has no null."""
     if value is False:
@@ -51,14 +60,36 @@ class InverseSqrt(Spec):
     kind: Literal["inverse_sqrt"] = "inverse_sqrt"
 
 
+class Constant(Spec):
+    """Level to the end."""
+
+    kind: Literal["constant"] = "constant"
+
+
+class LinearDecay(Spec):
+    """Straight down to a floor, from the end of the warm-up."""
+
+    kind: Literal["linear"] = "linear"
+    floor: Fraction = 0.0
+    """The rate after the last step, as a share of the peak rate."""
+
+
 DecayKind = Annotated[
-    Cosine | Trapezoid | InverseSqrt, Field(discriminator="kind"), BeforeValidator(read_kind)
+    Cosine | Trapezoid | InverseSqrt | Constant | LinearDecay,
+    Field(discriminator="kind"),
+    BeforeValidator(read_kind),
 ]
+
+
+def _is_adamw(kind: str) -> bool:
+    return kind == "adamw"
 
 
 class AdamW(Spec):
     """Adam with decoupled weight decay on matrices; gains, biases and positions do not decay."""
 
+    # Left out of records: runs that were named before there was another optimizer keep their names.
+    kind: Annotated[Literal["adamw"], Field(exclude_if=_is_adamw)] = "adamw"
     rate: Positive = 1e-3
     """The peak learning rate."""
     beta1: BelowOne = 0.9
@@ -73,6 +104,59 @@ class AdamW(Spec):
     """The greatest norm of the whole gradient. Use `false` for no limit."""
 
 
+class Adafactor(Spec):
+    """Adafactor (arXiv 1804.04235): second moments by row and column, steps relative to the size
+    of a tensor, no first moment.
+
+    A step moves a tensor by min(`rate`, 1/√step) of its root mean square.
+    """
+
+    kind: Literal["adafactor"] = "adafactor"
+    rate: Positive = 1e-2
+    """The peak learning rate, as a share of the root mean square of each tensor."""
+    beta2_power: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """The second moment of step t decays by 1 − t^−`beta2_power`."""
+    min_root: Annotated[Positive, AfterValidator(_require_normal_square)] = 1e-16
+    """The least root of the second moment, and the least mean of second moments over rows."""
+    min_scale: Positive = 1e-3
+    """The least root mean square of a tensor that steps are relative to."""
+    update_clip: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    """The greatest root mean square of a tensor's update, before the rate."""
+    decay: Annotated[float, Field(ge=0)] = 0.0
+    """Decoupled weight decay of matrices."""
+    clip: Annotated[Positive | None, BeforeValidator(_read_clip)] = 1.0
+    """The greatest norm of the whole gradient. Use `false` for no limit."""
+
+
+class Muon(Spec):
+    """Muon for the matrices of blocks: momentum that is made orthogonal by five steps of
+    Newton and Schulz; AdamW for tables, heads, gains and biases.
+
+    Steps of matrices have the root mean square of AdamW's (arXiv 2502.16982), so that one rate and
+    one decay serve both. Each expert is a matrix of its own.
+    """
+
+    kind: Literal["muon"] = "muon"
+    rate: Positive = 1e-3
+    """The peak learning rate, of Muon and of AdamW."""
+    momentum: BelowOne = 0.95
+    """Decay of the momentum of matrices, which is Nesterov's."""
+    beta1: BelowOne = 0.9
+    """Decay of AdamW's first moment."""
+    beta2: BelowOne = 0.95
+    """Decay of AdamW's second moment."""
+    eps: Annotated[Positive, AfterValidator(_require_normal)] = 1e-8
+    """Added to the root of AdamW's second moment."""
+    decay: Annotated[float, Field(ge=0)] = 0.1
+    """Decoupled weight decay of matrices and tables of tokens."""
+    clip: Annotated[Positive | None, BeforeValidator(_read_clip)] = 1.0
+    """The greatest norm of the whole gradient. Use `false` for no limit."""
+
+
+Optimizer = AdamW | Adafactor | Muon
+OptimizerKind = Annotated[Optimizer, Field(discriminator="kind"), BeforeValidator(read_kind)]
+
+
 class Training(Spec):
     """One stage of training; the global batch has n_sequences × length tokens."""
 
@@ -84,8 +168,8 @@ class Training(Spec):
     """Tokens of a sequence."""
     n_micro_batches: Count = 1
     """Micro-batches that a batch is worked through in. The result is the same."""
-    optimizer: AdamW = AdamW()
-    """The optimizer, which is AdamW."""
+    optimizer: OptimizerKind = AdamW()
+    """The optimizer."""
     warmup: NonNegative = 0
     """Steps over which the rate rises to its peak."""
     schedule: DecayKind = Cosine()

@@ -96,7 +96,7 @@ _KEYS: Mapping[str, str] = {
     "training.valid_batches": "eval_iters",
     "training.checkpoint_every": "save_steps save_every save_interval",
     "training.keep_last": "save_total_limit",
-    "training.optimizer": "optim adamw",
+    "training.optimizer": "optim adamw muon adafactor",
     "corpus.sources.paths": "data_files",
     "corpus.sources.text": "text_column",
     "corpus.valid": "val_split validation_split val",
@@ -131,6 +131,7 @@ _VALUES: Mapping[str, str] = {
     "gelu_tanh": "gelu_new gelu_fast gelu_pytorch_tanh",
     "fan_in": "kaiming lecun",
     "normal": "gaussian",
+    "mup": "maximal_update mu_p",
     "masked": "mlm masked_lm bert masked_language_modeling",
     "causal": "clm causal_lm lm next_token gpt autoregressive decoder",
     "prefix": "prefix_lm prefixlm",
@@ -157,6 +158,9 @@ _VALUES: Mapping[str, str] = {
     "trapezoid": "wsd warmup_stable_decay trapezoidal",
     "inverse_sqrt": "noam rsqrt",
     "cosine": "cosine_decay cosine_annealing",
+    "linear": "linear_decay linear_with_warmup",
+    "constant": "constant_with_warmup level",
+    "adamw": "adamw_torch adamw_fused",
     "valid": "validation val dev eval",
     "parameters": "params n_parameters",
     "training_flops": "flops compute",
@@ -173,7 +177,7 @@ _VALUES: Mapping[str, str] = {
     "replace": "ignore",
 }
 # Usual values that are several of our fields, by the field where they are written.
-_ONLY_ADAMW = "AdamW is the only optimizer: leave it out, or write a table such as { rate = 1e-3 }"
+_THREE_OPTIMIZERS = "optimizers are 'adamw', 'adafactor' and 'muon'"
 USUAL_MEANINGS: Mapping[str, Mapping[str, str]] = {
     "activation": {
         "swiglu": "write 'silu' with gated = true",
@@ -188,13 +192,11 @@ USUAL_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "gqa": "write 'multi_head' with n_kv_heads below n_heads",
         "mqa": "write 'multi_head' with n_kv_heads = 1",
     },
-    "schedule": {
-        "linear": "write { kind = 'trapezoid', down = 1.0 }",
-        "constant": "write { kind = 'cosine', floor = 1.0 }",
+    "optimizer": {
+        "adam": "write { kind = 'adamw', decay = 0.0 }",
+        "sgd": _THREE_OPTIMIZERS,
+        "lion": _THREE_OPTIMIZERS,
     },
-    "optimizer": dict.fromkeys(
-        ("adamw", "adam", "adamw_torch", "sgd", "lion", "muon", "adafactor"), _ONLY_ADAMW
-    ),
 }
 
 

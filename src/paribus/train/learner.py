@@ -1,11 +1,12 @@
-"""A model, its optimizer, and one step of learning that never asks the device a question."""
+"""A model, its optimizer, and one step of learning that never asks the device a question, unless
+the optimizer does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,16 +19,16 @@ from paribus.model.experts import RoutedExperts
 from paribus.model.label_head import LABEL_HEAD, LabelHead
 from paribus.objectives import Problem
 from paribus.spec import BatchBalance, Experts, parameters, text_parameters
-from paribus.spec.parameters import Role, label_head_parameters
+from paribus.spec.parameters import label_head_parameters
+from paribus.spec.role_rates import adam_eps_factor, rate_share
 from paribus.spec.training import Training
 from paribus.train.cuda_graph import CUDAGraphRunner
 from paribus.train.determinism import deterministic_algorithms, require_determinism
 from paribus.train.model_loss import MicroBatchLoss, ModelWithLoss, ParentComparison
+from paribus.train.optimizers import LearnedParameter, build_optimizers
 from paribus.train.preference import PREFERENCE_SUMS
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.schedule import learning_rate_at
-
-DECAYED_ROLES = ("word", "query", "inward", "residual", "router", "head")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,9 @@ class Learner:
             require_determinism(self.device)
         self.model_loss = ModelWithLoss(model, training, vocabulary, head, comparison)
         self.data_parallel = ranks.data_parallel(self.model_loss)
-        self.optimizer = _optimizer(self._parameter_roles(), training, self.device)
+        self.optimizer = build_optimizers(
+            self._learned_parameters(), training, self.device, adam_eps_factor(model.spec)
+        )
         # Written in place: a replayed step reads and writes these very tensors. the step at hand
         self.step_number = torch.zeros((), dtype=torch.int64, device=self.device)
         # targets of its whole batch, at least 1
@@ -79,10 +82,10 @@ class Learner:
         self.diverged = torch.zeros((), device=self.device)
         self.diverged_step = torch.full((), -1, dtype=torch.int64, device=self.device)
         self.withheld = torch.zeros((), device=self.device)  # 1 where it is idle, or bad
-        self.optimizer.found_inf = self.withheld  # pyright: ignore[reportAttributeAccessIssue]
-        self.optimizer.grad_scale = self.clip_scale  # pyright: ignore[reportAttributeAccessIssue]
+        self.optimizer.read_on_device(self.withheld, self.clip_scale)
+        can_capture = self.optimizer.can_be_captured and ranks.world_size == 1
         self.graph_runner = CUDAGraphRunner[StepSums](
-            self.device, captures=self.device.type == "cuda" and ranks.world_size == 1
+            self.device, captures=self.device.type == "cuda" and can_capture
         )
 
     def named_parameters(self) -> dict[str, Tensor]:
@@ -93,14 +96,16 @@ class Learner:
                 named[f"{LABEL_HEAD}.{name}"] = parameter
         return {name: parameter for name, parameter in named.items() if parameter.requires_grad}
 
-    def _parameter_roles(self) -> list[tuple[Tensor, Role]]:
-        """Every parameter that learns, with its role."""
+    def _learned_parameters(self) -> list[LearnedParameter]:
+        """Every parameter that learns, with what a spec says of it."""
         table = parameters(self.model.spec)
         if self.head is not None:
             table |= label_head_parameters(self.model.spec, len(self.head.names))
-        return [
-            (parameter, table[name].role) for name, parameter in self.named_parameters().items()
-        ]
+        learned: list[LearnedParameter] = []
+        for name, tensor in self.named_parameters().items():
+            share = rate_share(table[name], self.model.spec)
+            learned.append(LearnedParameter(name, tensor, table[name].role, share))
+        return learned
 
     def step(
         self, step: int, micro_batches: Sequence[Problem], n_targets: float | None = None
@@ -113,7 +118,7 @@ class Learner:
         self.step_number.fill_(step)
         self.n_targets.fill_(max(n_targets, 1.0))
         self.has_no_targets.fill_(n_targets == 0)
-        self._set_learning_rate(learning_rate_at(step, self.training))
+        self.optimizer.set_learning_rate(learning_rate_at(step, self.training))
         return self.graph_runner(self._step_in_mode, micro_batches)
 
     @torch.no_grad()
@@ -136,13 +141,6 @@ class Learner:
             if not is_finite:
                 return name
         return None
-
-    def _set_learning_rate(self, rate: float) -> None:
-        for group in self.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
 
     def _step_in_mode(self, micro_batches: Sequence[Problem]) -> StepSums:
         """A step launched or captured, in the mode that was asked for; one that is replayed has
@@ -195,7 +193,6 @@ class Learner:
         if clip is not None:
             self.clip_scale.copy_((norm / clip).clamp(min=1.0))
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
         return norm
 
     def _gradients(self) -> list[Tensor]:
@@ -259,30 +256,3 @@ def _freeze_unused(model: Transformer) -> None:
     used = text_parameters(model.spec)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in used)
-
-
-def _optimizer(
-    parameter_roles: Sequence[tuple[Tensor, Role]], training: Training, device: torch.device
-) -> torch.optim.AdamW:
-    decaying: list[Tensor] = []
-    others: list[Tensor] = []
-    for parameter, role in parameter_roles:
-        if role in DECAYED_ROLES:
-            decaying.append(parameter)
-        else:
-            others.append(parameter)
-    spec, on_cuda = training.optimizer, device.type == "cuda"
-    groups: list[dict[str, Any]] = []
-    for members, decay in ((decaying, spec.decay), (others, 0.0)):
-        rate: float | Tensor = spec.rate
-        if on_cuda:
-            rate = torch.tensor(spec.rate, device=device)
-        if members:
-            groups.append({"params": members, "weight_decay": decay, "lr": rate})
-    return torch.optim.AdamW(
-        groups,
-        betas=(spec.beta1, spec.beta2),
-        eps=spec.eps,
-        fused=True,
-        capturable=on_cuda,
-    )

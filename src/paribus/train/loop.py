@@ -32,6 +32,7 @@ from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
 from paribus.train.model_loss import ParentComparison
+from paribus.train.optimizers import launch_notes
 from paribus.train.own_pairs import DrawPairs, describe_own_pairs, draw_with, own_pairs_of_run
 from paribus.train.parent import (
     Texts,
@@ -188,6 +189,8 @@ class _Loop:
         for note in start.notes:
             self._note(note)
         if not start.finished:
+            for note in launch_notes(self.training.optimizer, self.device):
+                self._note(note)
             with deterministic_algorithms(self.training.deterministic):
                 self._train_from(start)
         return TrainOutcome(start.folder, self.training.n_steps, tuple(self.notes))

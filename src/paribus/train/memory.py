@@ -11,9 +11,8 @@ from paribus.spec.price import stage_parameters
 from paribus.spec.run import RunSpec
 
 BYTES_PER_WEIGHT = 4
-BYTES_PER_PARAMETER = (
-    4 * BYTES_PER_WEIGHT
-)  # bytes: a weight, its gradient and two moments, in float32
+# values per parameter in float32, at least: a weight, its gradient, and what each optimizer keeps
+VALUES_PER_PARAMETER = {"adamw": 4, "muon": 3, "adafactor": 2}
 # of a batch: which token it is, of which document, whether a sentence begins
 BYTES_PER_TOKEN = 3 * 8
 BYTES_PER_VALUE = 2  # of what a layer keeps for its gradient, in the shortest precision there is
@@ -27,7 +26,7 @@ def training_bytes(spec: RunSpec) -> int:
     n_tokens = training.n_sequences * training.length
     n_layers = sum(len(stack.layers) for stack in resolved.stacks)
     n_kept = n_tokens // training.n_micro_batches * resolved.d_model * n_layers
-    n_bytes = BYTES_PER_PARAMETER
+    n_bytes = BYTES_PER_WEIGHT * VALUES_PER_PARAMETER[training.optimizer.kind]
     if isinstance(spec.last.objective, Preference):
         n_bytes += BYTES_PER_WEIGHT  # of the model that the stage begins with
     return (

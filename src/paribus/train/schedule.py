@@ -2,7 +2,7 @@
 
 import math
 
-from paribus.spec.training import Cosine, InverseSqrt, Training, Trapezoid
+from paribus.spec.training import Constant, Cosine, InverseSqrt, LinearDecay, Training, Trapezoid
 
 
 def learning_rate_at(step: int, training: Training) -> float:
@@ -23,3 +23,7 @@ def _schedule_factor(step: int, training: Training) -> float:
             return min(1.0, (n_steps - step) / max(down * n_steps, 1))
         case InverseSqrt():
             return math.sqrt(max(warmup, 1) / max(step, warmup, 1))
+        case Constant():
+            return 1.0
+        case LinearDecay(floor=floor):
+            return floor + (1 - floor) * (1 - progress)

@@ -48,10 +48,10 @@ def save_training_state(
     write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
     if learner.head is not None:
         write_label_head(folder, learner.head)
-    write_tensors(
-        folder / LEARNING_FILE,
-        {**_optimizer_tensors(learner), **{f"pending.{name}": t for name, t in pending.items()}},
-    )
+    tensors = learner.optimizer.state_tensors()
+    for name, tensor in pending.items():
+        tensors[f"pending.{name}"] = tensor
+    write_tensors(folder / LEARNING_FILE, tensors)
 
 
 @torch.no_grad()
@@ -69,27 +69,9 @@ def load_training_state(folder: Path, learner: Learner) -> dict[str, Tensor]:
     if learner.head is not None:
         fill_label_head(learner.head, folder)
     memory = read_tensors(folder / LEARNING_FILE)
-    names = _parameter_names(learner)
-    for parameter, name in names.items():
-        own = {part: memory[f"{part}.{name}"] for part in ("exp_avg", "exp_avg_sq", "step")}
-        for part, tensor in own.items():
-            own[part] = tensor.to(learner.device)
-        learner.optimizer.state[parameter] = own
+    learner.optimizer.load_state(memory, learner.device)
     pending: dict[str, Tensor] = {}
     for name, tensor in memory.items():
         if name.startswith("pending."):
             pending[name.removeprefix("pending.")] = tensor
     return pending
-
-
-def _optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
-    names = _parameter_names(learner)
-    tensors: dict[str, Tensor] = {}
-    for parameter, state in learner.optimizer.state.items():
-        for part, tensor in state.items():
-            tensors[f"{part}.{names[parameter]}"] = tensor.reshape(tensor.shape)
-    return tensors
-
-
-def _parameter_names(learner: Learner) -> dict[Tensor, str]:
-    return {parameter: name for name, parameter in learner.named_parameters().items()}
