@@ -36,6 +36,18 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory, study_cache: Path) -
 
 
 @pytest.fixture(scope="session")
+def filed_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a user whose study reads files: runs, texts and a cache; to be read, or copied
+    and spoilt.
+    """
+    from shared_studies import train_on_files
+
+    home = tmp_path_factory.mktemp("somebody")
+    train_on_files(home / "runs", home / "cache", home / "private" / "texts")
+    return home
+
+
+@pytest.fixture(scope="session")
 def served_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs that can be talked to; to be read."""
     from running_server import train_runs

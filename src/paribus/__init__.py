@@ -30,21 +30,25 @@ if TYPE_CHECKING:
     from paribus.cli.generate import generate_text as generate_text
     from paribus.cli.generate import generate_texts as generate_texts
     from paribus.cli.law import law as law
+    from paribus.cli.pack import pack as pack
     from paribus.cli.plan import plan as plan
     from paribus.cli.price import price as price
     from paribus.cli.probe import probe_run as probe_run
+    from paribus.cli.prune import prune as prune
     from paribus.cli.report import write_report as write_report
     from paribus.cli.rows import rows as rows
     from paribus.cli.rows import verdicts as verdicts
     from paribus.cli.run import run as run
     from paribus.cli.serve import serve_runs as serve_runs
     from paribus.cli.show import show as show
+    from paribus.cli.studies import studies as studies
     from paribus.cli.tasks import tasks as tasks
     from paribus.cli.tasks import write_pairs as write_pairs
     from paribus.cli.terminal.task_evaluation import evaluate_tasks as evaluate_tasks
     from paribus.cli.train import train_run as train_run
     from paribus.cli.turns import turns as turns
     from paribus.cli.turns import turns_of_design as turns_of_design
+    from paribus.cli.unpack import unpack as unpack
     from paribus.cli.watch import watch as watch
     from paribus.design.turn_study import TurnTiming as TurnTiming
     from paribus.generate import Sampling as Sampling
@@ -87,9 +91,11 @@ else:
         "law": "paribus.cli.law",
         "load": "paribus.spec",
         "look": "paribus.probe.look",
+        "pack": "paribus.cli.pack",
         "plan": "paribus.cli.plan",
         "price": "paribus.cli.price",
         "probe_run": "paribus.cli.probe",
+        "prune": "paribus.cli.prune",
         "restore": "paribus.model",
         "rows": "paribus.cli.rows",
         "run": "paribus.cli.run",
@@ -97,10 +103,12 @@ else:
         "save": "paribus.model",
         "serve_runs": "paribus.cli.serve",
         "show": "paribus.cli.show",
+        "studies": "paribus.cli.studies",
         "tasks": "paribus.cli.tasks",
         "train_run": "paribus.cli.train",
         "turns": "paribus.cli.turns",
         "turns_of_design": "paribus.cli.turns",
+        "unpack": "paribus.cli.unpack",
         "verdicts": "paribus.cli.rows",
         "watch": "paribus.cli.watch",
         "write_pairs": "paribus.cli.tasks",

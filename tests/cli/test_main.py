@@ -35,7 +35,8 @@ def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
         == "chat chat-demo corpus demo diff doctor evaluate export fields fill-mask generate import"
-        " law plan price probe report rows run runs serve show tasks train turns watch"
+        " law pack plan price probe prune report rows run runs serve show studies tasks train turns"
+        " unpack watch"
     )
 
 
@@ -146,8 +147,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert (
         answer.err == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are chat,"
         " chat-demo, corpus, demo, diff, doctor, evaluate, export, fields, fill-mask, generate,"
-        " import, law, plan, price, probe, report, rows, run, runs, serve, show, tasks, train,"
-        " turns, watch\n"
+        " import, law, pack, plan, price, probe, prune, report, rows, run, runs, serve, show,"
+        " studies, tasks, train, turns, unpack, watch\n"
     )
 
 
@@ -217,21 +218,38 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "generate": ("x", "y"),
     "import": ("x", "y"),
     "law": ("x.csv",),
+    "pack": ("x",),
     "plan": ("mixed-attention",),
     "price": ("gpt2",),
     "probe": ("x",),
+    "prune": (),
     "report": ("x",),
     "rows": ("x",),
     "run": ("mixed-attention",),
     "runs": (),
     "serve": ("x",),
     "show": ("causal",),
+    "studies": (),
     "tasks": (),
     "train": ("x.toml",),
     "turns": ("gpt2",),
+    "unpack": ("x.zip",),
     "watch": (),
 }
-WITHOUT = ("diff", "fields", "law", "price", "report", "rows", "runs", "watch")  # torch
+WITHOUT = (  # torch
+    "diff",
+    "fields",
+    "law",
+    "pack",
+    "price",
+    "prune",
+    "report",
+    "rows",
+    "runs",
+    "studies",
+    "unpack",
+    "watch",
+)
 BLOCKED = """
 import sys
 class Blocked:

@@ -23,7 +23,14 @@ from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.model import Transformer
 from paribus.objectives.framing import ItemLayout, generation_layout
 from paribus.record import CHECKPOINTS, Study, latest_checkpoint
-from paribus.record.samples import ItemText, PromptSample, write_item_texts, write_samples
+from paribus.record.checkpoints import checkpoint_folders
+from paribus.record.samples import (
+    ItemText,
+    PromptSample,
+    read_samples,
+    write_item_texts,
+    write_samples,
+)
 from paribus.spec.design import judged_pairs
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.yardstick import HeadYardstick, TaskYardstick
@@ -43,11 +50,26 @@ class SampledModel(NamedTuple):
 def write_study_samples(plan: Plan, study: Study, device: torch.device) -> None:
     """Samples and items of a study that is done, kept beside its rows."""
     table = study_rows(study)
-    models = {}
-    if plan.design.prompts:
-        models = {arm.name: _sampled_model(arm, table, study, device) for arm in plan.arms}
-    write_samples(study, [_sample(prompt, models) for prompt in plan.design.prompts])
+    if not _lacks_weights(plan, table, study):
+        models = {}
+        if plan.design.prompts:
+            models = {arm.name: _sampled_model(arm, table, study, device) for arm in plan.arms}
+        write_samples(study, [_sample(prompt, models) for prompt in plan.design.prompts])
     write_item_texts(study, _item_texts(plan, study, table))
+
+
+def _lacks_weights(plan: Plan, table: RowTable, study: Study) -> bool:
+    """Are there samples of these prompts, and is a checkpoint gone that they were drawn from? So it
+    is in a study that was packed without weights.
+    """
+    kept_prompts = [sample.prompt for sample in read_samples(study)]
+    if not kept_prompts or kept_prompts != list(plan.design.prompts):
+        return False
+    for arm in plan.arms:
+        run = _first_finished_run(arm, table)
+        if run is not None and not checkpoint_folders(study.root / run / CHECKPOINTS):
+            return True
+    return False
 
 
 def _sampled_model(

@@ -6,12 +6,12 @@ from typing import Any
 from paribus.canonical import canonical_hash
 
 StageTable = Mapping[str, Any]
-_PLACES = {
+PLACES = {
     "corpus": ("paths", "path"),  # of a source of files, of a tokenizer
     "task": ("paths", "train", "valid", "max_unpacked"),
 }  # by the table they stand in
-_BEGIN = "begin"
-_BEGIN_PLACES = ("name", "path")  # of what a run begins from, which its sha256 says
+BEGIN = "begin"
+BEGIN_PLACES = ("name", "path")  # of what a run begins from, which its sha256 says
 
 
 def run_address(stages: Sequence[StageTable], with_places: bool = False) -> str:
@@ -38,12 +38,12 @@ def without_places(value: Any, places: Collection[str] = ()) -> Any:
     if isinstance(value, Mapping):
         table = {}
         for key, own in value.items():
-            if key == _BEGIN and isinstance(own, Mapping):
-                table[key] = {name: own[name] for name in own if name not in _BEGIN_PLACES}
-            elif key == _BEGIN and isinstance(own, str):
+            if key == BEGIN and isinstance(own, Mapping):
+                table[key] = {name: own[name] for name in own if name not in BEGIN_PLACES}
+            elif key == BEGIN and isinstance(own, str):
                 continue
             elif key not in places:
-                table[key] = without_places(own, _PLACES.get(key, places))
+                table[key] = without_places(own, PLACES.get(key, places))
         return table
     if isinstance(value, list | tuple):
         return [without_places(own, places) for own in value]

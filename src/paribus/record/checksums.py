@@ -118,6 +118,28 @@ def write_listed_file(folder: Path, name: str, content: bytes) -> None:
         _append(file, {"file": name, "sha256": sha256}, folder)
 
 
+def checksum_lines(sha256_by_file: Mapping[str, str]) -> bytes:
+    """A list of files as they are, each once and by name: what a folder holds, without how it came
+    to hold it.
+    """
+    lines, total = list[str](), ""
+    for name in sorted(sha256_by_file):
+        entry = {"file": name, "sha256": sha256_by_file[name]}
+        total = _chained_sum(total, entry)
+        lines.append(canonical_json({**entry, "sum": total}) + "\n")
+    return "".join(lines).encode()
+
+
+def listed_files(folder: Path) -> set[str] | None:
+    """The files that a folder lists and that we have not removed since; None where it has no
+    list.
+    """
+    checksums = read_checksums(folder)
+    if checksums is None:
+        return None
+    return {name for name, known in checksums.files.items() if known != {None}}
+
+
 def list_file(folder: Path, name: str) -> None:
     """List a file as it is now, absent or not: one that was written bit by bit and is finished."""
     with _locked_list(folder, fcntl.LOCK_EX) as file:

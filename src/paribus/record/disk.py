@@ -27,6 +27,11 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def content_sha256(content: bytes) -> str:
+    """The sha256 of bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def temporary_path(path: Path) -> Path:
     """A name beside `path` that nobody else uses and no reader takes for the thing itself."""
     return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{secrets.token_hex(4)}")
@@ -65,6 +70,17 @@ def folder_draft(folder: Path) -> Iterator[Path]:
         yield new
         new.rename(folder)
         sync(folder.parent)
+    finally:
+        _remove(new)
+
+
+@contextmanager
+def scratch_folder(place: Path) -> Iterator[Path]:
+    """A new folder beside `place`, which vanishes in the end, whatever happens."""
+    new = temporary_path(place)
+    try:
+        new.mkdir(parents=True)
+        yield new
     finally:
         _remove(new)
 

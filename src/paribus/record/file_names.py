@@ -54,6 +54,10 @@ PROBES = "probes"  # the folder of a run in which it keeps rows of probes
 # Beside the runs: what was answered in a chat, `paribus chat-demo`.
 CHAT_ANSWERS_FILE = "chat-answers.json"
 
+# A pack: `paribus pack`, a study in one file.
+PACK_SUFFIX = ".paribus.zip"
+PACK_LIST_FILE = "pack.json"  # in it: the size and sha256 of every other file
+
 _STEP = "step-"
 _ASKED = "asked-"
 _ASKED_DIGITS = 16
@@ -68,6 +72,9 @@ def checkpoint_name(step: int) -> str:
 def checkpoint_step(name: str) -> int:
     """The step whose checkpoint has this name."""
     return int(name.removeprefix(_STEP))
+
+
+ASKED_PATTERN = f"{_ASKED}*.jsonl"  # every file of items in a study
 
 
 def asked_items_name(fingerprint: str) -> str:

@@ -7,14 +7,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.record.disk import explained, file_sha256, json_bytes, read_json, sync
+from paribus.record.disk import explained, file_sha256, json_bytes, read_json, sync, write_json
 from paribus.record.file_names import MANIFEST_FILE
+
+_FILES = "files"
+_REMOVED = "removed"  # files that were there, such as optimizer states that were freed
 
 
 def write_manifest(folder: Path) -> None:
     """Bring every file and folder in `folder` to the disk, and its manifest with them."""
     path = folder / MANIFEST_FILE
-    path.write_bytes(json_bytes({"files": dict(_file_entries(folder))}))
+    path.write_bytes(json_bytes({_FILES: dict(_file_entries(folder))}))
     sync(path)
     for inner in list(folder.rglob("*")):
         if inner.is_dir():
@@ -29,10 +32,11 @@ def verify_manifest(folder: Path) -> None:
     if folder.is_symlink():
         raise RecordError(f"{folder} is a link; use another checkpoint")
     files = _read_manifest(folder / MANIFEST_FILE)
+    removed_files = _read_entries(folder / MANIFEST_FILE, _REMOVED)
     with explained(folder, "read", "use another checkpoint"):
         for name, entry in files.items():
             _verify_size(folder / name, entry["size"])
-        _require_all_listed(folder, files)
+        _require_all_listed(folder, files, removed_files)
         for name, entry in files.items():
             if file_sha256(folder / name) != entry["sha256"]:
                 raise RecordError(
@@ -41,7 +45,39 @@ def verify_manifest(folder: Path) -> None:
                 )
 
 
-def _require_all_listed(folder: Path, files: Mapping[str, Any]) -> None:
+def remove_file(folder: Path, name: str) -> None:
+    """Remove a file of a folder, and say so in its manifest, which keeps the size and the sha256
+    that the file had. A kill in between leaves a folder that verifies.
+    """
+    path = folder / MANIFEST_FILE
+    table = shrunk_manifest(read_manifest_table(folder), name)
+    write_json(path, table)
+    with explained(folder / name, "removed", "make its folder writable"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def read_manifest_table(folder: Path) -> dict[str, Any]:
+    """A manifest as it is written, known to be one."""
+    path = folder / MANIFEST_FILE
+    table = {_FILES: _read_manifest(path)}
+    removed_files = _read_entries(path, _REMOVED)
+    if removed_files:
+        table[_REMOVED] = removed_files
+    return table
+
+
+def shrunk_manifest(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A manifest of which one file is removed; as it is where it lists no such file."""
+    files = dict(table[_FILES])
+    if name not in files:
+        return dict(table)
+    entry = files.pop(name)
+    return {_FILES: files, _REMOVED: {**table.get(_REMOVED, {}), name: entry}}
+
+
+def _require_all_listed(
+    folder: Path, files: Mapping[str, Any], removed_files: Mapping[str, Any]
+) -> None:
     """RecordError where a manifest does not speak of a file beside it: one that lists less
     proves less.
     """
@@ -50,7 +86,7 @@ def _require_all_listed(folder: Path, files: Mapping[str, Any]) -> None:
         is_file = path.is_symlink() or not path.is_dir()
         if is_file and not path.name.startswith("."):
             names.add(path.relative_to(folder).as_posix())
-    unlisted_names = names - {*files, MANIFEST_FILE}
+    unlisted_names = names - {*files, *removed_files, MANIFEST_FILE}
     if unlisted_names or not files:
         if unlisted_names:
             fault = f"does not list {min(unlisted_names)!r}, which lies beside it"
@@ -92,9 +128,17 @@ def _file_entries(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _read_manifest(path: Path) -> dict[str, dict[str, Any]]:
-    match read_json(path):
-        case {"files": dict(files)} if all(_is_entry(name, entry) for name, entry in files.items()):
-            return files
+    return _read_entries(path, _FILES)
+
+
+def _read_entries(path: Path, key: str) -> dict[str, dict[str, Any]]:
+    """The files that a manifest lists under a key; those that were removed are few, or none."""
+    table = read_json(path)
+    if not isinstance(table, dict):
+        table = {}
+    files = table.get(key, {} if key == _REMOVED else None)
+    if isinstance(files, dict) and all(_is_entry(name, entry) for name, entry in files.items()):
+        return files
     raise RecordError(f"{path} is not a manifest; use another checkpoint")
 
 
