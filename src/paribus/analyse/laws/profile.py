@@ -67,69 +67,73 @@ def difference(model: LawModel, name: str, arm: int, against: int) -> Functional
 
 
 def signed_root(
-    data: LawData, best: Solution, held: Functional, values_P: Array, warm_PQ: Array
+    data: LawData, best: Solution, functional: Functional, values_P: Array, warm_PQ: Array
 ) -> tuple[Array, Array]:
     """±√(S(value) − S_min) where the functional is held at a value, in units of the noise, and the
     parameters there. Under the law it follows t, and its square F.
     """
-    restriction, offset_PQ = _restriction(data.model, held, values_P)
-    shifted = _linear_shift(data, best, held, values_P)
+    restriction, offset_PQ = _restriction(data.model, functional, values_P)
+    shifted = _linear_shift(data, best, functional, values_P)
     found = solve_from_each(data, np.stack([shifted, warm_PQ]), restriction, offset_PQ)
     excess = np.maximum(found.misfit_P - best.misfit_P, 0)
-    sign = np.sign(values_P - best.theta_PQ @ held.weights_Q)
+    sign = np.sign(values_P - best.theta_PQ @ functional.weights_Q)
     return sign * np.sqrt(excess), found.theta_PQ
 
 
-def profile_p(data: LawData, best: Solution, held: Functional, value: float, df: Array) -> Array:
+def profile_p(
+    data: LawData, best: Solution, functional: Functional, value: float, df: Array
+) -> Array:
     """The p of the F test that a functional has a value."""
     values = np.full(len(best.misfit_P), value)
-    root, _ = signed_root(data, best, held, values, best.theta_PQ)
+    root, _ = signed_root(data, best, functional, values, best.theta_PQ)
     return fdtrc(1, df, root**2)
 
 
 def profile_interval(
-    data: LawData, best: Solution, held: Functional, df: Array, level: float = 0.95
+    data: LawData, best: Solution, functional: Functional, df: Array, level: float = 0.95
 ) -> tuple[Array, Array]:
     """The ends of the interval; infinite where the profile never reaches the quantile.
 
     The lower end of an E that is not bounded below is 0.
     """
     critical_P = stdtrit(df, (1 + level) / 2)
-    low = _end(data, best, held, critical_P, -1.0)
-    high = _end(data, best, held, critical_P, 1.0)
+    low = _end(data, best, functional, critical_P, -1.0)
+    high = _end(data, best, functional, critical_P, 1.0)
     return low, high
 
 
-def _end(data: LawData, best: Solution, held: Functional, critical_P: Array, side: float) -> Array:
+def _end(
+    data: LawData, best: Solution, functional: Functional, critical_P: Array, side: float
+) -> Array:
     """Where the signed root passes the quantile on one side: outward in doubling steps, then by
     false position.
     """
-    estimate = best.theta_PQ @ held.weights_Q
-    width = side * critical_P * np.maximum(_standard_error(data, best, held), 1e-9)
+    estimate = best.theta_PQ @ functional.weights_Q
+    width = side * critical_P * np.maximum(_standard_error(data, best, functional), 1e-9)
     inside, outside = estimate.copy(), np.full_like(estimate, side * np.inf)
     root_in, root_out = np.zeros_like(estimate), np.full_like(estimate, np.nan)
     warm = best.theta_PQ.copy()
     left = np.arange(len(estimate))
     for expansion in range(N_EXPANSIONS):
-        trial = np.maximum(estimate[left] + width[left] * 2.0**expansion, held.least)
-        root, theta = signed_root(data.rows(left), _rows(best, left), held, trial, warm[left])
+        trial = np.maximum(estimate[left] + width[left] * 2.0**expansion, functional.least)
+        root, theta = signed_root(data.rows(left), _rows(best, left), functional, trial, warm[left])
         past = np.abs(root) > critical_P[left]
         outside[left[past]], root_out[left[past]] = trial[past], np.abs(root[past])
         inside[left[~past]], root_in[left[~past]] = trial[~past], np.abs(root[~past])
         warm[left[~past]] = theta[~past]
-        at_limit = ~past & (trial <= held.least)
-        outside[left[at_limit]] = held.least
+        at_limit = ~past & (trial <= functional.least)
+        outside[left[at_limit]] = functional.least
         left = left[~past & ~at_limit]
         if not len(left):
             break
-    _refine(data, best, held, critical_P, (inside, outside, root_in, root_out, warm))
+    _refine(data, best, functional, critical_P, (inside, outside, root_in, root_out, warm))
     return outside
 
 
 def _refine(
     data: LawData,
     best: Solution,
-    held: Functional,
+    functional: Functional,
     critical_P: Array,
     bracket: tuple[Array, Array, Array, Array, Array],
 ) -> None:
@@ -144,7 +148,7 @@ def _refine(
             return
         share = gap_in[left] / (gap_in[left] - gap_out[left])
         trial = inside[left] + share * (outside[left] - inside[left])
-        root, theta = signed_root(data.rows(left), _rows(best, left), held, trial, warm[left])
+        root, theta = signed_root(data.rows(left), _rows(best, left), functional, trial, warm[left])
         root = np.abs(root)
         past = root > critical_P[left]
         far, near, gap = left[past], left[~past], root - critical_P[left]
@@ -162,13 +166,17 @@ def _rows(solution: Solution, rows: NDArray[np.intp]) -> Solution:
     return Solution(solution.theta_PQ[rows], solution.misfit_P[rows])
 
 
-def _restriction(model: LawModel, held: Functional, values_P: Array) -> tuple[Restriction, Array]:
+def _restriction(
+    model: LawModel, functional: Functional, values_P: Array
+) -> tuple[Restriction, Array]:
     """The pivot as it follows from the others and the value."""
-    free = np.arange(model.n_parameters) != held.pivot
+    free = np.arange(model.n_parameters) != functional.pivot
     matrix_QF = np.eye(model.n_parameters)[:, free]
-    matrix_QF[held.pivot] = -held.weights_Q[free] / held.weights_Q[held.pivot]
+    matrix_QF[functional.pivot] = (
+        -functional.weights_Q[free] / functional.weights_Q[functional.pivot]
+    )
     offset_PQ = np.zeros((len(values_P), model.n_parameters))
-    offset_PQ[:, held.pivot] = values_P / held.weights_Q[held.pivot]
+    offset_PQ[:, functional.pivot] = values_P / functional.weights_Q[functional.pivot]
     return Restriction(matrix_QF, model.is_floor_Q[free]), offset_PQ
 
 
@@ -187,16 +195,16 @@ def covariance(data: LawData, best: Solution) -> Array:
     return np.where(resting[:, :, None] | resting[:, None, :], 0, inverse)
 
 
-def _standard_error(data: LawData, best: Solution, held: Functional) -> Array:
+def _standard_error(data: LawData, best: Solution, functional: Functional) -> Array:
     variance = covariance(data, best)
-    error = np.sqrt(np.einsum("q,pqr,r->p", held.weights_Q, variance, held.weights_Q))
+    error = np.sqrt(np.einsum("q,pqr,r->p", functional.weights_Q, variance, functional.weights_Q))
     # an E that rests at 0 has none; a tenth of the loss is a step of its order
     return np.where(error > 0, error, 0.1)
 
 
-def _linear_shift(data: LawData, best: Solution, held: Functional, values_P: Array) -> Array:
+def _linear_shift(data: LawData, best: Solution, functional: Functional, values_P: Array) -> Array:
     """The parameters at a value of the functional, if the law were linear in them."""
-    towards = covariance(data, best) @ held.weights_Q
-    along = np.maximum(towards @ held.weights_Q, 1e-300)
-    step = (values_P - best.theta_PQ @ held.weights_Q) / along
+    towards = covariance(data, best) @ functional.weights_Q
+    along = np.maximum(towards @ functional.weights_Q, 1e-300)
+    step = (values_P - best.theta_PQ @ functional.weights_Q) / along
     return best.theta_PQ + np.where(along > 1e-200, step, 0)[:, None] * towards
