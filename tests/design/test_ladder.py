@@ -132,6 +132,14 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
         (changed(max_tokens=100_000), "a law needs 3; raise it, or add smaller sizes"),
         (changed(tokens_per_parameter=[0.001, 8]), "use at least 20, with fewer sequences a step"),
         (changed(prediction={"size": 48, "tokens": 9000}), "not above the largest size 48"),
+        (
+            changed(depth="proportional") | {"base.architecture.init": "mup"},
+            "ladder at d_model 32: n_layers grows from 1 to 2",
+        ),
+        (
+            changed(rate_power=-1) | {"base.architecture.init": "mup"},
+            "one rate serves all widths",
+        ),
         (LADDER | {"budget": "training_flops"}, "budget is 'training_flops'"),
         (LADDER | {"arms.causal.architecture.d_model": 64}, "the ladder moves it in all arms"),
     ],

@@ -23,6 +23,7 @@ from paribus.spec.design import Design, control_arm
 from paribus.spec.ladder import Ladder
 from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
 from paribus.spec.merging import merge_tables
+from paribus.spec.mup import growth_problems, uses_mup
 
 MIN_STEPS = 20  # of a point: a shorter schedule is hardly one
 
@@ -50,23 +51,23 @@ def plan_rungs(
     ladder = design.ladder
     if ladder is None:
         return ()
-    base = resolve(baseline.run.last_architecture)
-    rungs, problems = list[Rung](), list[str]()
-    for size in ladder.sizes:
+    if ladder.rate_power and uses_mup(baseline.run.last_architecture):
+        raise SpecError(
+            f"ladder.rate_power is {ladder.rate_power:g} with init 'mup', under which one rate"
+            " serves all widths; leave it out, or use another init"
+        )
+    sizes, problems = list(ladder.sizes), list[str]()
+    if ladder.prediction is not None:
+        sizes.append(ladder.prediction.size)
+    rungs: list[Rung] = []
+    for size in sizes:
         try:
-            arms = _arms_at(design, ladder, size, base, open_begin, open_text)
+            rungs.append(_rung(design, ladder, size, baseline, (open_begin, open_text)))
         except SpecError as fault:
             problems += [f"ladder at d_model {size}: {problem}" for problem in fault.problems]
-            continue
-        tokens = _durations(ladder, arms[0].price.non_embedding_parameters)
-        rungs.append(Rung(size, arms, tokens))
     if problems:
         raise SpecError(problems)
-    _require_fittable(rungs)
-    if ladder.prediction is not None:
-        size = ladder.prediction.size
-        arms = _arms_at(design, ladder, size, base, open_begin, open_text)
-        rungs.append(Rung(size, arms, (ladder.prediction.tokens,), is_predicted=True))
+    _require_fittable([rung for rung in rungs if not rung.is_predicted])
     _require_enough_steps(rungs)
     return tuple(rungs)
 
@@ -76,22 +77,28 @@ def rung_rate(ladder: Ladder, rate: float, size: int, base_size: int) -> float:
     return rate * (size / base_size) ** ladder.rate_power
 
 
-def _arms_at(
+def _rung(
     design: Design,
     ladder: Ladder,
     size: int,
-    base: ResolvedArchitecture,
-    open_begin: BeginOpener,
-    open_text: CorpusOpener,
-) -> tuple[PlannedArm, ...]:
-    control = control_arm(design)  # which is trained at its own size alone
+    baseline: PlannedArm,
+    openers: tuple[BeginOpener, CorpusOpener],
+) -> Rung:
+    """All arms but the control, which is trained at its own size alone."""
+    open_begin, open_text = openers
+    base, control = resolve(baseline.run.last_architecture), control_arm(design)
     found = arms_of(_design_at(design, ladder, size, base), open_begin)
     arms = [arm for arm in found if arm.name != control]
+    problems = list(growth_problems(baseline.run.last_architecture, arms[0].run.last_architecture))
+    if problems:
+        raise SpecError(problems)
     ready = []
     for arm, size_match in zip(arms, match_sizes(arms), strict=True):
         ready.append(plan_arm(arm, size_match, open_text))
     require_declared_match(arms, ready)
-    return tuple(ready)
+    if ladder.prediction is not None and size == ladder.prediction.size:
+        return Rung(size, tuple(ready), (ladder.prediction.tokens,), is_predicted=True)
+    return Rung(size, tuple(ready), _durations(ladder, ready[0].price.non_embedding_parameters))
 
 
 def _design_at(design: Design, ladder: Ladder, size: int, base: ResolvedArchitecture) -> Design:
