@@ -152,12 +152,18 @@ def complete(table: RowTable, design: Design, study: str) -> None:
     assert {row["study"] for row in table} == {study}
 
 
+WITH_PROBES = (
+    *("rank", "head-size", "inside-masked", "inside-prefix"),
+    *("positions", "positions-masked", "expert-domains"),
+)
+
+
 @pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
     changes = dict(TRANSLATED)
     if name in ("bidirectional-input", "in-context"):
         changes = {}  # it invents its own text there
-    if name in ("rank", "head-size", "inside-masked", "inside-prefix"):
+    if name in WITH_PROBES:
         changes["others"] = SHORT_PROBE  # these documents are short
     called, design = find_design(name, "laptop", changes)
     plan = make_plan(
@@ -201,7 +207,11 @@ def test_every_shipped_design_has_a_control(name: str) -> None:
     """
     _, design = find_design(name)
     by_length = dict.fromkeys(
-        ("mixed-attention", "positions", "positions-masked", "rank", "inside-masked"), 0.5
+        (
+            *("mixed-attention", "positions", "positions-masked", "rank", "inside-masked"),
+            "expert-domains",
+        ),
+        0.5,
     )
     by_length["understanding"] = 0.25  # of the fine-tuning
     assert control_length(design) == by_length.get(name)
