@@ -81,7 +81,8 @@ def listed(files: dict[str, bytes], table: dict[str, Any], name: str, content: b
 
 @pytest.fixture
 def pack(packs: Path, tmp_path: Path) -> Path:
-    return shutil.copy(packs / "weights.zip", tmp_path / "a.zip")
+    shutil.copy(packs / "weights.zip", tmp_path / "a.zip")
+    return tmp_path / "a.zip"
 
 
 @pytest.mark.parametrize("name", ["rows.zip", "weights.zip"])
