@@ -383,3 +383,5 @@ def test_a_run_with_adamw_has_the_name_that_it_had_before_there_were_other_optim
     assert "kind" not in plain.model_dump(mode="json")["training"]["optimizer"]
     assert named.model_dump(mode="json")["training"]["optimizer"]["kind"] == "muon"
     assert load_run(RUN).stages == (plain,)
+    for stage in (plain, named):  # as records are read
+        assert type(stage).model_validate_json(stage.model_dump_json()) == stage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -154,7 +155,17 @@ class Muon(Spec):
 
 
 Optimizer = AdamW | Adafactor | Muon
-OptimizerKind = Annotated[Optimizer, Field(discriminator="kind"), BeforeValidator(read_kind)]
+
+
+def _read_optimizer(value: Any) -> Any:
+    """A table without a kind is AdamW's, as records have it."""
+    value = read_kind(value)
+    if isinstance(value, Mapping) and "kind" not in value:
+        return {"kind": "adamw", **value}
+    return value
+
+
+OptimizerKind = Annotated[Optimizer, Field(discriminator="kind"), BeforeValidator(_read_optimizer)]
 
 
 class Training(Spec):
