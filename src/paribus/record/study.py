@@ -333,7 +333,7 @@ def _is_known(rest: Mapping[str, Any]) -> bool:
     """Is there nothing beside what every cell has but its plan, and the size of its rung?"""
     if not set(rest) <= {"plan", "size"}:
         return False
-    return isinstance(rest.get("plan", ""), str) and isinstance(rest.get("size", 1), int)
+    return isinstance(rest.get("plan", ""), str) and isinstance(rest.get("size"), int | None)
 
 
 def _cell_table(cell: CellRecord) -> dict[str, Any]:
