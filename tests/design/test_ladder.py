@@ -4,23 +4,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import make_small_plan, train_study
+from trained_study import make_small_plan
 
 from paribus.analyse import study_rows
+from paribus.cli.run import run
 from paribus.design import described, estimate_cost
 from paribus.design.cells import ladder_cells, reported_cells
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
 from paribus.errors import SpecError
+from paribus.record.study import existing_study
+from paribus.report.laws import law_section
+from paribus.report.markdown import markdown_report
+from paribus.report.page import study_plots
+from paribus.report.report_data import gather_report_data
 from paribus.spec import resolve
-from paribus.workspace import Workspace
+from paribus.workspace import Execution, Workspace
 
 SIZES = [16, 32, 48]
 LADDER: dict[str, Any] = {
     "budget": "tokens_read",
     "ladder": {"sizes": SIZES, "tokens_per_parameter": [2, 8], "n_seeds": 2},
 }
-RATES = dict.fromkeys(("full", "reverse", "causal"), 0.03)
+RATES: dict[str, float] = {"full": 0.03, "reverse": 0.03, "causal": 0.03}
 
 
 @pytest.fixture(scope="module")
@@ -151,13 +157,65 @@ def test_a_ladder_that_no_law_can_be_fitted_to_is_refused(
         make_small_plan(study_cache, changes)
 
 
+CLIMBING: dict[str, Any] = {
+    "question": "Do a causal model and a prefix-LM have the same law?",
+    "factor": "architecture.mask",
+    "baseline": "causal",
+    "budget": "tokens_read",
+    "seeds": 3,
+    "tune": False,
+    "primary": {"measure": {"kind": "halves", "n_items": 6, "max_bytes": 48}},
+    "base": {
+        "corpus": {"sources": [{"kind": "translation", "n_documents": 2000, "form": "text"}]},
+        "architecture": {
+            "preset": "gpt2",
+            "positions": "rotary",
+            "n_layers": 2,
+            "d_model": 16,
+            "attention": {"n_heads": 2},
+            "init": "fan_in",
+        },
+        "objective": "prefix",
+        "training": {
+            "n_steps": 60,
+            "n_sequences": 2,
+            "length": 64,
+            "warmup": 6,
+            "optimizer": {"rate": 1e-2},
+            "valid_every": 20,
+            "valid_batches": 1,
+        },
+    },
+    "ladder": {
+        "sizes": [8, 16, 24],
+        "tokens_per_parameter": [8, 32],
+        "max_tokens": 500_000,
+        "rate_power": -0.5,
+        "n_seeds": 2,
+        "prediction": {"size": 32, "tokens": 40_000},
+    },
+    "arms": {"causal": {}, "prefix": {"architecture": {"mask": "prefix"}}},
+}
+
+
 @pytest.mark.slow
-def test_a_ladder_is_run_and_its_rows_have_sizes(study_cache: Path, tmp_path: Path) -> None:
-    changes = changed(sizes=[8, 16, 24], tokens_per_parameter=[6, 24])
-    study = train_study(tmp_path, study_cache, changes)
-    rows = [row for row in study_rows(study) if row["purpose"] == "ladder"]
-    assert len(rows) == 3 * 2 * 2 * 3
+def test_a_ladder_is_climbed_predicted_and_drawn(study_cache: Path, tmp_path: Path) -> None:
+    execution = Execution(Workspace(tmp_path, cache=study_cache, device="cpu"), n_jobs=2)
+    run(CLIMBING, name="climb", execution=execution)
+    study = existing_study(tmp_path, "climb")
+    rows = [row for row in study_rows(study) if row["purpose"] in ("ladder", "predicted")]
+    assert len(rows) == 3 * 2 * 2 * 2 + 2 * 2
     for row in rows:
-        assert row["outcome"] in ("finished", "undertrained")
+        assert row["outcome"] == "finished"
         assert row["tokens_read"] == pytest.approx(row["planned_tokens"], rel=0.05)
         assert row["parameters"] > row["non_embedding_parameters"] > 0
+    report = gather_report_data(study)
+    assert [one["arm"] for one in report.predictions] == ["causal", "prefix"]
+    section = law_section(report)
+    assert section is not None
+    assert [line[0] for line in section["laws"]] == ["causal", "prefix"]
+    assert all(line[-1] != "not run yet" for line in section["predictions"])
+    plots = study_plots(report)
+    assert {"law-compute", "law-parameters", "law-multiplier"} <= set(plots)
+    assert len(plots["law-compute"].numbers) == len(rows)
+    assert "## Laws" in markdown_report(report)

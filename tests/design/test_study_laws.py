@@ -84,6 +84,24 @@ def test_planted_exponents_are_told_apart(plan: PlanRecord, rows: list[dict[str,
     assert causal == '"causal" against "full": no compute multiplier within the data.'
 
 
+def test_the_law_is_drawn_along_the_path_of_each_arm(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    for place, (arm, curve) in enumerate(laws.curves.items()):
+        inside = [point for point in curve if not point.extrapolated]
+        rungs = [rung.arms[arm].price.parameters for rung in plan.rungs if not rung.is_predicted]
+        assert inside[0].parameters == pytest.approx(rungs[0])
+        assert inside[-1].parameters == pytest.approx(rungs[-1])
+        n_tokens = plan.rungs[0].tokens[-1]
+        law = laws.fit.law(place)
+        assert inside[0].loss == pytest.approx(law.loss(rungs[0], n_tokens), rel=1e-6)
+        assert all(point.low < point.loss < point.high for point in curve)
+        truth = planted_loss(arm, rungs[0], n_tokens)
+        assert inside[0].low < truth < inside[0].high
+
+
 def test_a_larger_run_is_predicted(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
     laws = study_laws(plan, rows)
     assert laws is not None

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from paribus.analyse.laws.equal_loss import (
     EqualLoss,
+    FittedLoss,
     LawCrossing,
     compute_path,
     equal_loss_curve,
     find_crossing,
+    fitted_curve,
 )
 from paribus.analyse.laws.exponents import ExponentVerdict, compare_exponents
 from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
@@ -43,6 +45,7 @@ class StudyLaws:
     estimates: Mapping[str, Mapping[str, LawEstimate]]  # by arm, then E, A, B, alpha, beta
     verdicts: tuple[ExponentVerdict, ...]
     multipliers: tuple[LawMultiplier, ...]
+    curves: Mapping[str, tuple[FittedLoss, ...]]  # by arm: its law along its path
 
     @property
     def arms(self) -> list[str]:
@@ -70,6 +73,9 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
         estimates={name: law_intervals(fit, place) for place, name in enumerate(names)},
         verdicts=tuple(compare_exponents(cells, pairs)) if pairs else (),
         multipliers=tuple(multipliers),
+        curves={
+            name: tuple(fitted_curve(fit, place, paths[name])) for place, name in enumerate(names)
+        },
     )
 
 

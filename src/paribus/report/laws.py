@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp
+from math import exp, inf, isfinite
 from typing import Any
 
 from paribus.analyse.laws.exponents import SAME, UNDECIDED, ExponentVerdict
@@ -39,6 +39,7 @@ LAWS_NOTE = (
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = ("arm", "against", "exponent", "difference", "interval", "verdict")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
+MAX_LOG = 700.0  # of a number that a float can hold, about
 _SYMBOLS = {"alpha": "α", "beta": "β"}
 
 
@@ -82,7 +83,7 @@ def exponent_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
                 one.against,
                 _SYMBOLS[one.exponent],
                 format_signed(found.estimate, 3),
-                f"{format_signed(found.low, 3)} to {format_signed(found.high, 3)}",
+                f"{_signed_end(found.low)} to {_signed_end(found.high)}",
                 _exponent_word(one),
             )
         )
@@ -134,11 +135,21 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
 
 def _estimate(one: LawEstimate) -> str:
     low = "0" if one.low <= 0 else significant(one.low)
-    return f"{significant(one.estimate)} ({low} to {significant(one.high)})"
+    high = significant(one.high) if isfinite(one.high) else "no bound"
+    return f"{significant(one.estimate)} ({low} to {high})"
+
+
+def _signed_end(value: float) -> str:
+    return format_signed(value, 3) if isfinite(value) else "no bound"
 
 
 def _unlogged(one: LawEstimate) -> LawEstimate:
-    return LawEstimate(exp(one.estimate), exp(one.low), exp(one.high))
+    return LawEstimate(_exp(one.estimate), _exp(one.low), _exp(one.high))
+
+
+def _exp(value: float) -> float:
+    """e to this power; infinite where that is more than a number can hold."""
+    return exp(value) if value < MAX_LOG else inf
 
 
 def _exponent_word(one: ExponentVerdict) -> str:

@@ -30,6 +30,7 @@ from paribus.report.early_order import describe_early_order
 from paribus.report.effect_plot import effect_plots
 from paribus.report.inside_figures import study_figures
 from paribus.report.item_examples import item_examples
+from paribus.report.law_plots import law_plots
 from paribus.report.laws import (
     EXPONENT_HEADING,
     EXPONENTS_TITLE,
@@ -100,6 +101,7 @@ def _own_plots(report: ReportData) -> dict[str, Plot]:
         *control_plot(report),
         learning_plot(report),
         *difference_plots(report),
+        *law_plots(report),
         rate_plot(report),
     ]
     return {plot.key: plot for plot in plots if plot is not None}

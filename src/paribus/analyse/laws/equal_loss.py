@@ -95,6 +95,45 @@ def compute_path(rungs: Sequence[tuple[float, float, float]]) -> ComputePath:
     return ComputePath(compute, parameters, tokens)
 
 
+@dataclass(frozen=True)
+class FittedLoss:
+    """The loss of an arm's law at one compute of its path, with a pointwise interval."""
+
+    compute: float
+    parameters: float
+    loss: float
+    low: float
+    high: float
+    extrapolated: bool
+
+
+def fitted_curve(fit: LawFit, arm: int, path: ComputePath, level: float = 0.95) -> list[FittedLoss]:
+    """The loss along an arm's path, up to a factor of 4 beyond its data. The interval is of the
+    law, by the delta method on ln loss, and not of a run.
+    """
+    log_compute = _places(path)
+    log_loss, gradient = _path_loss(fit, arm, path, log_compute)
+    variance = covariance(fit.data, fit.best)[0]
+    error = np.sqrt(np.einsum("gq,qr,gr->g", gradient, variance, gradient))
+    half = float(stdtrit(fit.df_P[0], (1 + level) / 2)) * error
+    log_parameters, _ = path.places(log_compute)
+    beyond = _is_outside(log_compute, path)
+    curve: list[FittedLoss] = []
+    for at, size, mean, width, is_beyond in zip(
+        log_compute, log_parameters, log_loss, half, beyond, strict=True
+    ):
+        point = FittedLoss(
+            compute=exp(at),
+            parameters=exp(size),
+            loss=exp(mean),
+            low=exp(mean - width),
+            high=exp(mean + width),
+            extrapolated=bool(is_beyond),
+        )
+        curve.append(point)
+    return curve
+
+
 def equal_loss_curve(
     fit: LawFit,
     arms: tuple[int, int],
