@@ -1,5 +1,7 @@
 """A ladder: every arm at every size and duration, matched and measured as at its own size."""
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from paribus.report.markdown import markdown_report
 from paribus.report.page import study_plots
 from paribus.report.report_data import gather_report_data
 from paribus.spec import resolve
+from paribus.spec.design_reading import load_design
 from paribus.workspace import Execution, Workspace
 
 SIZES = [16, 32, 48]
@@ -155,6 +158,16 @@ def test_a_ladder_that_no_law_can_be_fitted_to_is_refused(
 ) -> None:
     with pytest.raises(SpecError, match=message):
         make_small_plan(study_cache, changes)
+
+
+def test_the_ladder_of_the_documentation_is_sound() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text("utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (table,) = [tomllib.loads(block) for block in blocks if "[ladder]" in block]
+    design = load_design({**CLIMBING, **table})
+    assert design.ladder is not None
+    assert design.ladder.prediction is not None
+    assert design.ladder.sizes == (64, 96, 128, 192, 256)
 
 
 CLIMBING: dict[str, Any] = {

@@ -122,10 +122,11 @@ def test_workers_on_cuda_are_given_the_workspace(
     monkeypatch.delenv(CUBLAS_WORKSPACE_VARIABLE, raising=False)
     monkeypatch.setattr(subprocess, "Popen", started)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    worker_pool._start_process(0, torch.device("cuda"))
-    worker_pool._start_process(0, torch.device("cpu"))
+    worker_pool._start_process(0, torch.device("cuda"), {})
+    worker_pool._start_process(0, torch.device("cpu"), {"OWN": "1"})
     assert given[0][CUBLAS_WORKSPACE_VARIABLE] == ":4096:8"
     assert CUBLAS_WORKSPACE_VARIABLE not in given[1]
+    assert given[1]["OWN"] == "1"
 
 
 def test_workspace_and_cudnn_are_part_of_the_environment_on_cuda(

@@ -8,6 +8,8 @@ from pydantic import BeforeValidator, Field
 
 from paribus.spec.base import Count, Positive, Spec, as_tuple
 
+Tokens = Annotated[int, Field(ge=1, le=10**15)]
+
 
 class Prediction(Spec):
     """One run more of each arm under each seed of the ladder, larger than all others. What the
@@ -16,7 +18,7 @@ class Prediction(Spec):
 
     size: Count
     """Its `architecture.d_model`, above those of the ladder."""
-    tokens: Count
+    tokens: Tokens
     """Tokens that it reads."""
 
 
@@ -33,7 +35,7 @@ class Ladder(Spec):
     """Durations: tokens read for each parameter of the baseline that is in no embedding, ascending.
     All arms of a rung read as many.
     """
-    max_tokens: Count | None = None
+    max_tokens: Tokens | None = None
     """Points that would read more are left out. If left out: none is."""
     d_head: Count | None = None
     """Dimensions of each head at every size; the number of heads grows. If left out: those of the
