@@ -91,6 +91,13 @@ def test_cells_are_whole_schedules_at_the_rate_of_their_size(study_cache: Path) 
     assert not by_name & {cell.name for cell in reported_cells(plan, RATES)}
 
 
+def test_heads_may_have_a_width_of_their_own(study_cache: Path) -> None:
+    plan = make_small_plan(study_cache, changed(d_head=4))
+    for rung in plan.rungs:
+        attention = resolve(rung.arms[0].run.last_architecture).stack.layers[0].attention
+        assert (attention.n_heads, attention.d_head) == (rung.size // 4, 4)
+
+
 def test_depth_may_grow_with_width(study_cache: Path) -> None:
     plan = make_small_plan(study_cache, changed(depth="proportional"))
     own = resolve(plan.arms[0].run.last_architecture)
@@ -148,6 +155,10 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
         (
             changed(rate_power=-1) | {"base.architecture.init": "mup"},
             "one rate serves all widths",
+        ),
+        (
+            LADDER | {"primary": {"measure": {"kind": "task", "task": "recall-choices"}}},
+            "the law of a ladder is one of a loss",
         ),
         (LADDER | {"budget": "training_flops"}, "budget is 'training_flops'"),
         (LADDER | {"arms.causal.architecture.d_model": 64}, "the ladder moves it in all arms"),

@@ -109,14 +109,24 @@ def _design_at(design: Design, ladder: Ladder, size: int, base: ResolvedArchitec
             f"{size} is no multiple of {d_head}, the dimensions of a head; choose another size, or"
             " another ladder.d_head"
         )
-    grown = {"d_model": size, "attention": {"n_heads": size // d_head}}
-    table = merge_tables(design.base, {"architecture": grown})
+    attention = {"n_heads": size // d_head}
+    if ladder.d_head is not None:
+        attention["d_head"] = ladder.d_head
+    grown: dict[str, Any] = {"d_model": size, "attention": attention}
     arms = dict(design.arms)
     if ladder.depth == "proportional":
         growth = size / base.d_model
-        table = _deepened(table, growth)
+        # written out, for a preset may say how many there are
+        grown["n_layers"] = _grown(len(base.stack.layers), growth)
+        if base.encoder is not None:
+            grown["encoder"] = {"n_layers": _grown(len(base.encoder.layers), growth)}
         arms = {name: _deepened(arm, growth) for name, arm in arms.items()}
+    table = merge_tables(design.base, {"architecture": grown})
     return design.model_copy(update={"base": table, "arms": arms, "ladder": None})
+
+
+def _grown(n_layers: int, growth: float) -> int:
+    return max(1, round(n_layers * growth))
 
 
 def _deepened(table: Mapping[str, Any], growth: float) -> dict[str, Any]:
@@ -126,7 +136,7 @@ def _deepened(table: Mapping[str, Any], growth: float) -> dict[str, Any]:
         if isinstance(value, Mapping):
             result[key] = _deepened(value, growth)
         elif key == "n_layers" and isinstance(value, int):
-            result[key] = max(1, round(value * growth))
+            result[key] = _grown(value, growth)
         else:
             result[key] = value
     return result

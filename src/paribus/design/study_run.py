@@ -204,7 +204,8 @@ def _lock_predictions(plan: Plan, study: Study) -> None:
             " runs that did not finish, or leave out ladder.prediction"
         ) from None
     assert laws is not None
-    study.lock_predictions([asdict(one) for one in predict_rung(record, laws, ladder.n_seeds)])
+    n_seeds = min(ladder.n_seeds, len(plan.seeds))
+    study.lock_predictions([asdict(one) for one in predict_rung(record, laws, n_seeds)])
 
 
 def _flops(cells: Iterable[Cell]) -> float:

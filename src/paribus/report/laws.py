@@ -33,8 +33,7 @@ LAWS_NOTE = (
     "L = E + A/N^α + B/D^β, with N all parameters, D tokens read and L the primary yardstick."
     " Least squares on ln L, one E for all arms; 95 % intervals by profile. Lack of fit: the p of"
     " an F test against the spread between seeds; below 0.05 the residuals of the points replace"
-    " that spread. Nothing is said of sizes beyond four times those that were run."
-    " Definitions: docs/scaling.md."
+    " that spread. Definitions: docs/scaling.md."
 )
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = ("arm", "against", "exponent", "difference", "interval", "verdict")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from paribus.spec.design_spec import Design
 from paribus.spec.design_values import OPEN_SEEDS
-from paribus.spec.factor import leaves_of
+from paribus.spec.factor import leaves_of, level_paths
 from paribus.spec.ladder import Ladder
 
 MIN_SIZES = 3  # that have two durations
@@ -31,11 +31,19 @@ def ladder_faults(design: Design) -> Iterator[str]:
         )
     if design.base.get("stages") or design.base.get("begin"):
         yield "ladder: runs of several stages, or that begin from others, cannot climb one"
+    if not design.primary.measure.scores.is_likelihood:
+        yield (
+            f"primary.measure is {design.primary.measure.kind!r}, but the law of a ladder is one of"
+            " a loss; use 'halves', 'pairs' or 'pseudo'"
+        )
     for name, table in design.arms.items():
-        yield from _own_size_faults(f"arms.{name}", table)
+        for path in leaves_of(table):
+            if path in _GROWN:
+                yield f"arms.{name}.{path} is set, but the ladder moves it in all arms; drop it"
     for name, factor in design.factors.items():
-        if factor.path in _GROWN:
-            yield f"factors.{name} is about {factor.path}, which the ladder moves; choose one"
+        for path in level_paths(factor):
+            if path in _GROWN or (ladder.depth == "proportional" and path.endswith("n_layers")):
+                yield f"factors.{name} is about {path}, which the ladder moves; choose one"
 
 
 def _rung_faults(ladder: Ladder) -> Iterator[str]:
@@ -60,9 +68,3 @@ def _rung_faults(ladder: Ladder) -> Iterator[str]:
 
 
 _GROWN = ("architecture.d_model", "architecture.attention.n_heads", "architecture.attention.d_head")
-
-
-def _own_size_faults(where: str, table: dict[str, object]) -> Iterator[str]:
-    for path in leaves_of(table):
-        if path in _GROWN:
-            yield f"{where}.{path} is set, but the ladder moves it in all arms; leave it out"

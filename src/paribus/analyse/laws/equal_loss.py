@@ -113,9 +113,7 @@ def fitted_curve(fit: LawFit, arm: int, path: ComputePath, level: float = 0.95) 
     """
     log_compute = _places(path)
     log_loss, gradient = _path_loss(fit, arm, path, log_compute)
-    variance = covariance(fit.data, fit.best)[0]
-    error = np.sqrt(np.einsum("gq,qr,gr->g", gradient, variance, gradient))
-    half = float(stdtrit(fit.df_P[0], (1 + level) / 2)) * error
+    half = _half_widths(fit, gradient, level)
     log_parameters, _ = path.places(log_compute)
     beyond = _is_outside(log_compute, path)
     curve: list[FittedLoss] = []
@@ -160,9 +158,7 @@ def equal_loss_curve(
     ahead, behind = (_path_loss(fit, arms[1], other, found + side * step)[0] for side in (1, -1))
     slope = (ahead - behind) / (2 * step)
     gradient = (own_gradient - other_gradient) / slope[:, None]
-    variance = covariance(fit.data, fit.best)[0]
-    error = np.sqrt(np.einsum("gq,qr,gr->g", gradient, variance, gradient))
-    half = stdtrit(effective_df(fit, gradient), (1 + level) / 2) * error
+    half = _half_widths(fit, gradient, level)
     is_beyond = _is_outside(log_compute, own) | _is_outside(found, other)
     curve: list[EqualLoss] = []
     for at, where, width, beyond in zip(log_compute, reached, half, is_beyond, strict=True):
@@ -179,6 +175,13 @@ def equal_loss_curve(
             )
         curve.append(point)
     return curve
+
+
+def _half_widths(fit: LawFit, gradient_GQ: Array, level: float) -> Array:
+    """Half of each pointwise interval, by the delta method with the covariance of the fit."""
+    variance = covariance(fit.data, fit.best)[0]
+    error = np.sqrt(np.einsum("gq,qr,gr->g", gradient_GQ, variance, gradient_GQ))
+    return stdtrit(effective_df(fit, gradient_GQ), (1 + level) / 2) * error
 
 
 def find_crossing(curve: Sequence[EqualLoss]) -> LawCrossing:
