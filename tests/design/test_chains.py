@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import DESIGN_TABLE, LANGUAGES
+from shared_studies import CHAIN_TABLE
 
 from paribus.analyse import study_findings, study_rows
 from paribus.cli.run import run
@@ -24,15 +24,9 @@ from paribus.report.report_data import gather_report_data
 from paribus.workspace import Execution, Workspace
 
 TABLE: dict[str, Any] = {
-    "question": "Does a causal model fill masks better if it may then look both ways?",
-    "factor": "stages.1.architecture.mask",
-    "baseline": "causal",
-    "seeds": 3,
-    "tune": False,
-    "primary": {"measure": {"kind": "pseudo", "n_items": 9, "max_bytes": 32}, "margin": 0.5},
+    **CHAIN_TABLE,
     "base": {
-        "architecture": DESIGN_TABLE["base"]["architecture"],
-        "corpus": {"sources": LANGUAGES},
+        **CHAIN_TABLE["base"],
         "training": {
             "n_steps": 16,
             "n_sequences": 8,
@@ -43,9 +37,7 @@ TABLE: dict[str, Any] = {
             "checkpoint_every": 8,
             "optimizer": {"rate": 0.05},
         },
-        "stages": [{}, {"kind": "adapt", "objective": "masked"}],
     },
-    "arms": {"causal": {}, "full": {"stages": {"1": {"architecture": {"mask": "full"}}}}},
 }
 
 
