@@ -87,4 +87,6 @@ def _leaves(parameters: Parameters) -> dict[str, Tensor]:
 def _dot(left: Parameters, right: Parameters) -> Tensor:
     """Σ of the products of two sets of tensors with the same names."""
     assert left.keys() == right.keys()
-    return torch.stack([(left[name] * right[name]).sum() for name in left]).sum()
+    return torch.stack(
+        [torch.dot(left[name].flatten(), right[name].flatten()) for name in left]
+    ).sum()

@@ -102,7 +102,7 @@ class _PosedLoss:
             own = self._gradient(problem)
             norms.append(_norm(own.values()))
             for name, value in own.items():
-                total[name] += value / len(self.problems)
+                total[name].add_(value, alpha=1 / len(self.problems))
             n_targets += problem.n_terms.item()
             n_tokens += problem.inputs.n_tokens
             self.watcher.advance(1)
@@ -173,4 +173,5 @@ class _MeanNats(nn.Module):
 
 
 def _norm(gradients: Iterable[Tensor]) -> float:
-    return sum(one.double().square().sum().item() for one in gradients) ** 0.5
+    norms = [torch.linalg.vector_norm(one, dtype=torch.float64) for one in gradients]
+    return torch.linalg.vector_norm(torch.stack(norms)).item()
