@@ -11,6 +11,7 @@ from handmade_study import make_study
 
 from paribus.analyse.probe_means import mean_over_layers, mean_rows
 from paribus.analyse.study_probes import probe_settings
+from paribus.report.csv_tables import inside_rows, to_csv
 from paribus.report.inside_figures import study_figures
 from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page, study_plots
@@ -60,6 +61,16 @@ def test_the_figures_are_means_over_seeds(report: ReportData) -> None:
     assert loss.value == pytest.approx(0.6 + 0.0125)  # 3 / (1 + 4) + (1 + 0.25) / 100
     assert loss.n == 16
     assert "rank-spectra-1" in study_plots(report)
+
+
+def test_a_table_has_every_value_that_figures_draw(report: ReportData) -> None:
+    rows = inside_rows(report)
+    assert len(rows) == len(report.order) * len(study_rows())
+    assert [row["arm"] for row in rows[:: len(study_rows())]] == report.order
+    losses = [row for row in rows if row["arm"] == "prefix" and row["quantity"] == "loss"]
+    loss = next(row["value"] for row in losses if row["x"] == 4)
+    assert loss == pytest.approx(0.6 + 0.0125)
+    assert to_csv(rows).startswith("arm,number,probe,quantity,value,n,")
 
 
 def test_markdown_has_the_section(report: ReportData) -> None:

@@ -22,6 +22,7 @@ from paribus.report.csv_tables import (
     curve_rows,
     design_json,
     document_rows,
+    inside_rows,
     run_rows,
     to_csv,
     verdict_rows,
@@ -118,6 +119,8 @@ def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
                 "verdicts.csv": verdict_rows(report),
                 "documents.csv": document_rows(report),
             }
+            if report.probes:
+                tables["inside.csv"] = inside_rows(report)
             files = {name: to_csv(rows).encode() for name, rows in tables.items()}
             return {**files, "design.json": design_json(report).encode()}
         case "tex":

@@ -8,6 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -133,6 +134,16 @@ def document_rows(report: ReportData) -> list[dict[str, Any]]:
                     name = numbers.setdefault(document, f"document-{len(numbers) + 1}")
                 row = {"arm": arm, "seed": seed, "document": name}
                 rows.append({**row, **dict(zip(columns, (total, count), strict=True))})
+    return rows
+
+
+def inside_rows(report: ReportData) -> list[dict[str, Any]]:
+    """One row for each value that a probe found in an arm, a mean over seeds: what figures draw."""
+    rows = []
+    for number, probe in enumerate(report.probes, 1):
+        for arm in report.order:
+            for row in probe.rows.get(arm, ()):
+                rows.append({"arm": arm, "number": number, **asdict(row)})
     return rows
 
 
