@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from paribus.design import mps
-from paribus.design.mps import CONTROL, LOG_VARIABLE, PIPE_VARIABLE, runs_already, shared_gpu
+from paribus.design.mps import CONTROL, LOG_VARIABLE, PIPE_VARIABLE, shared_gpu
 
 # A program in the daemon's place: it writes down how it was called and what it was told.
+# Asked for its servers, it answers where a file says that it runs.
 PROGRAM = """#!/bin/sh
-echo "$* $(cat)" >> "{told}"
+said="$(cat)"
+echo "$* $said" >> "{told}"
+test "$said" = get_server_list && exec test -e "$CUDA_MPS_PIPE_DIRECTORY/running"
 test -d "$CUDA_MPS_PIPE_DIRECTORY" && test -d "$CUDA_MPS_LOG_DIRECTORY" && exit {status}
 """
 
@@ -51,11 +54,19 @@ def test_it_is_stopped_when_a_study_is_interrupted(told):
 
 def test_a_daemon_that_runs_already_is_used_as_it_is(told, tmp_path, monkeypatch):
     (tmp_path / "control").touch()
+    (tmp_path / "running").touch()
     monkeypatch.setenv(PIPE_VARIABLE, str(tmp_path))
-    assert runs_already(os.environ)
     with shared_gpu() as variables:
         assert variables == {}
-    assert not told.exists()
+    assert told.read_text() == " get_server_list\n"
+
+
+def test_one_that_was_killed_is_replaced(told, tmp_path, monkeypatch):
+    (tmp_path / "control").touch()  # the pipe that it left behind
+    monkeypatch.setenv(PIPE_VARIABLE, str(tmp_path))
+    with shared_gpu() as variables:
+        assert variables[PIPE_VARIABLE] != str(tmp_path)
+    assert told.read_text() == " get_server_list\n-d \n quit\n"
 
 
 def test_one_that_does_not_start_is_done_without(tmp_path, monkeypatch):

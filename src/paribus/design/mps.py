@@ -27,7 +27,7 @@ def shared_gpu() -> Iterator[dict[str, str]]:
     already, where none is installed, or where it does not start.
     """
     control = shutil.which(CONTROL)
-    if control is None or runs_already(os.environ):
+    if control is None or runs_already(control):
         yield {}
         return
     with TemporaryDirectory(prefix="paribus-mps-") as folder:
@@ -43,9 +43,12 @@ def shared_gpu() -> Iterator[dict[str, str]]:
             _control(control, [], "quit\n", variables)
 
 
-def runs_already(environment: Mapping[str, str]) -> bool:
-    """Whether somebody else has started a daemon that our processes would find."""
-    return (Path(environment.get(PIPE_VARIABLE) or USUAL_PIPES) / "control").exists()
+def runs_already(control: str) -> bool:
+    """Whether somebody else has started a daemon that our processes would find, and it answers:
+    one that was killed leaves its pipe behind.
+    """
+    pipes = Path(os.environ.get(PIPE_VARIABLE) or USUAL_PIPES)
+    return (pipes / "control").exists() and _control(control, [], "get_server_list\n", {})
 
 
 def _control(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from paribus.objectives import Problem
+from paribus.train.compile_turns import CompileTurns
 
 WARMUP_STEPS = (
     3  # launched steps of one shape before it is captured: compiled, and its memory settled
@@ -41,8 +42,8 @@ class CUDAGraphRunner(Generic[Out]):
     they with it.
     """
 
-    def __init__(self, device: torch.device, captures: bool):
-        self.device, self.captures = device, captures
+    def __init__(self, device: torch.device, captures: bool, turns: CompileTurns):
+        self.device, self.captures, self.turns = device, captures, turns
         self.n_calls: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, CapturedGraph[Out]] = {}
         # one for all: no two graphs run at once
@@ -56,7 +57,8 @@ class CUDAGraphRunner(Generic[Out]):
         if shape not in self.graphs and (
             self.n_calls[shape] <= WARMUP_STEPS or len(self.graphs) == MAX_GRAPHS
         ):
-            return self._launch(function, micro_batches)
+            with self.turns.take(shape):
+                return self._launch(function, micro_batches)
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(function, micro_batches)
         captured = self.graphs[shape]

@@ -4,8 +4,8 @@ the optimizer does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -22,6 +22,7 @@ from paribus.spec import BatchBalance, Experts, parameters, text_parameters
 from paribus.spec.parameters import label_head_parameters
 from paribus.spec.role_rates import adam_eps_factor, rate_share
 from paribus.spec.training import Training
+from paribus.train.compile_turns import CompileTurns
 from paribus.train.cuda_graph import CUDAGraphRunner
 from paribus.train.determinism import deterministic_algorithms, require_determinism
 from paribus.train.model_loss import MicroBatchLoss, ModelWithLoss, ParentComparison
@@ -84,8 +85,9 @@ class Learner:
         self.withheld = torch.zeros((), device=self.device)  # 1 where it is idle, or bad
         self.optimizer.read_on_device(self.withheld, self.clip_scale)
         can_capture = self.optimizer.can_be_captured and ranks.world_size == 1
+        self.turns = CompileTurns(repr(model.spec))
         self.graph_runner = CUDAGraphRunner[StepSums](
-            self.device, captures=self.device.type == "cuda" and can_capture
+            self.device, self.device.type == "cuda" and can_capture, self.turns
         )
 
     def named_parameters(self) -> dict[str, Tensor]:
@@ -124,13 +126,21 @@ class Learner:
     @torch.no_grad()
     def score(self, problem: Problem) -> tuple[float, float]:
         """Nats and number of targets of a held-out problem."""
-        with deterministic_algorithms(self.training.deterministic):
+        with self._scoring(problem):
             return self.model_loss.score(problem.to(self.device))
 
     def score_sums(self, problem: Problem) -> dict[str, float]:
         """The sums of a held-out problem, those of preferences among them."""
-        with deterministic_algorithms(self.training.deterministic):
+        with self._scoring(problem):
             return self.model_loss.score_sums(problem.to(self.device))
+
+    @contextmanager
+    def _scoring(self, problem: Problem) -> Iterator[None]:
+        """In the mode that was asked for; a forward pass without gradients has code of its own."""
+        code = ("score", tuple(problem.targets_BM.shape), tuple(problem.inputs.tokens_BT.shape))
+        turn = self.turns.take(code) if self.graph_runner.captures else nullcontext()
+        with deterministic_algorithms(self.training.deterministic), turn:
+            yield
 
     @torch.no_grad()
     def first_nonfinite(self) -> str | None:
