@@ -18,7 +18,7 @@ from paribus.corpus.decompression_limit import DecompressionLimit, size_on_disk
 from paribus.corpus.documents import Document, SourceNotes
 from paribus.corpus.formats import JSON_SUFFIXES, KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
 from paribus.corpus.formats import file_documents as filed
-from paribus.corpus.languages.questions import language_documents as invented
+from paribus.corpus.languages.inventors import invented_documents
 from paribus.corpus.python_files import installation_identity
 from paribus.corpus.python_files import python_documents as installed
 from paribus.corpus.tagged_sentences import COLUMN_SUFFIXES
@@ -47,7 +47,7 @@ def source_documents(
         case ConversationFiles() | PreferenceFiles():
             return _read_files(source, notes, progress)
         case Language():
-            return invented(source, progress)
+            return invented_documents(source, progress, n_workers)
         case _:
             return installed(source, progress, n_workers)
 

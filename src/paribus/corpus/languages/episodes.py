@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from random import Random
 
 from paribus.runtime import derive_seed
@@ -35,7 +35,7 @@ class BinGrid:
     n_bins: int
     limit: float
 
-    @property
+    @cached_property
     def width(self) -> float:
         return 2 * self.limit / self.n_bins
 
@@ -63,12 +63,17 @@ class Episode:
 
 def value_bins(language: RegressionLanguage) -> BinGrid:
     """The bins of y, four standard deviations to either side of 0."""
-    return BinGrid(language.n_bins, 4 * math.hypot(math.sqrt(language.n_inputs), language.noise))
+    return _grid(language.n_bins, 4 * math.hypot(math.sqrt(language.n_inputs), language.noise))
 
 
 def input_bins(language: EpisodeKind) -> BinGrid:
     """The grid that inputs are rounded to."""
-    return BinGrid(language.n_levels, INPUT_LIMIT)
+    return _grid(language.n_levels, INPUT_LIMIT)
+
+
+@cache
+def _grid(n_bins: int, limit: float) -> BinGrid:
+    return BinGrid(n_bins, limit)
 
 
 def input_numbers(language: EpisodeKind, inputs: str) -> Point:
@@ -79,7 +84,7 @@ def input_numbers(language: EpisodeKind, inputs: str) -> Point:
 
 @cache
 def _bin_centres(n_bins: int, limit: float) -> tuple[float, ...]:
-    return tuple(map(BinGrid(n_bins, limit).centre, range(n_bins)))
+    return tuple(map(_grid(n_bins, limit).centre, range(n_bins)))
 
 
 def is_input(language: EpisodeKind, text: str) -> bool:

@@ -69,26 +69,36 @@ def language_documents(language: InventedLanguage, progress: Watcher) -> Iterato
 def language_questions(language: InventedLanguage, progress: Watcher) -> Iterator[AnsweredQuestion]:
     """All questions of a language, in their order."""
     with progress.stage(f"inventing {language.kind}", language.n_documents):
-        for first in range(0, language.n_documents, QUESTIONS_PER_STREAM):
-            block = first // QUESTIONS_PER_STREAM
-            draw = Random(derive_seed(language.seed, "corpus", language.kind, block))
-            # streams of their own: every form and phrasing of a language has the same sources
-            mistakes = Random(derive_seed(language.seed, "corpus", language.kind, block, "mistake"))
-            phrasings = Random(
-                derive_seed(language.seed, "corpus", language.kind, block, "phrasing")
-            )
-            follow_ups = Random(
-                derive_seed(language.seed, "corpus", language.kind, block, "follow-up")
-            )
-            together = min(QUESTIONS_PER_STREAM, language.n_documents - first)
-            for _ in range(together):
-                source = draw_source(language, draw)
-                phrasing = phrasings.choice(language.phrasings)
-                question = _answered_question(language, source, phrasing, mistakes)
-                if language.max_turns > 1:
-                    question = _continued(language, question, follow_ups)
-                yield question
-            progress.advance(together)
+        for block, size in enumerate(block_sizes(language)):
+            yield from _block_questions(language, block)
+            progress.advance(size)
+
+
+def block_sizes(language: InventedLanguage) -> list[int]:
+    """How many questions each block has, which are drawn from one stream."""
+    n_whole, rest = divmod(language.n_documents, QUESTIONS_PER_STREAM)
+    return [QUESTIONS_PER_STREAM] * n_whole + [rest] * bool(rest)
+
+
+def block_documents(language: InventedLanguage, block: int) -> Iterator[Document]:
+    """The documents of one block."""
+    for question in _block_questions(language, block):
+        yield from question.documents
+
+
+def _block_questions(language: InventedLanguage, block: int) -> Iterator[AnsweredQuestion]:
+    draw = Random(derive_seed(language.seed, "corpus", language.kind, block))
+    # streams of their own: every form and phrasing of a language has the same sources
+    mistakes = Random(derive_seed(language.seed, "corpus", language.kind, block, "mistake"))
+    phrasings = Random(derive_seed(language.seed, "corpus", language.kind, block, "phrasing"))
+    follow_ups = Random(derive_seed(language.seed, "corpus", language.kind, block, "follow-up"))
+    for _ in range(block_sizes(language)[block]):
+        source = draw_source(language, draw)
+        phrasing = phrasings.choice(language.phrasings)
+        question = _answered_question(language, source, phrasing, mistakes)
+        if language.max_turns > 1:
+            question = _continued(language, question, follow_ups)
+        yield question
 
 
 def _answered_question(
