@@ -18,9 +18,10 @@ BYTES_PER_TOKEN = 3 * 8
 BYTES_PER_VALUE = 2  # of what a layer keeps for its gradient, in the shortest precision there is
 
 
-def training_bytes(spec: RunSpec) -> int:
+def training_bytes(spec: RunSpec, n_shards: int = 1) -> int:
     """What a run cannot do without: weights, what the optimizer keeps, a batch, and the inputs
-    of every layer.
+    of every layer. Of sharded weights a rank holds its part, and the tables are whole while it
+    learns from a batch.
     """
     resolved, training = resolve(spec.last_architecture), spec.last.training
     n_tokens = training.n_sequences * training.length
@@ -29,17 +30,25 @@ def training_bytes(spec: RunSpec) -> int:
     n_bytes = BYTES_PER_WEIGHT * VALUES_PER_PARAMETER[training.optimizer.kind]
     if isinstance(spec.last.objective, Preference):
         n_bytes += BYTES_PER_WEIGHT  # of the model that the stage begins with
+    counts = stage_parameters(resolved, spec.last.objective)
+    n_whole = 0
+    if n_shards > 1:
+        n_whole = counts.total - counts.non_embedding
     return (
-        n_bytes * stage_parameters(resolved, spec.last.objective).total
+        -(-n_bytes * counts.total // n_shards)
+        + BYTES_PER_WEIGHT * n_whole
         + BYTES_PER_TOKEN * n_tokens
         + BYTES_PER_VALUE * n_kept
     )
 
 
-def require_training_memory(spec: RunSpec, device: torch.device, n_at_once: int = 1) -> None:
+def require_training_memory(
+    spec: RunSpec, device: torch.device, n_at_once: int = 1, n_shards: int = 1
+) -> None:
     """UnsupportedError where so many such runs cannot be trained side by side here."""
     if n_at_once == 1:
         together = "training it"
     else:
         together = f"training {n_at_once} such runs at once"
-    require_memory(n_at_once * training_bytes(spec), device, f"architecture: {together}")
+    n_bytes = n_at_once * training_bytes(spec, n_shards)
+    require_memory(n_bytes, device, f"architecture: {together}")
