@@ -70,6 +70,8 @@ kind = "tune"
 objective = { kind = "labels", n_labels = 3 }
 corpus = { sources = [{ kind = "labelled", paths = "labelled.csv" }], test = 0.1 }
 """
+# rows that two ranks cannot share equally, and a single one
+UNEVEN = "feed_forward = { d_ff = 67 }\nembedding = { n_segments = 1 }"
 HEADS = "attention = { n_heads = 2 }"
 EXPERTS = (
     "attention = { n_heads = 2, d_latent = 16, d_query_latent = 16, d_content = 8, d_rotary = 8,"
@@ -78,7 +80,7 @@ EXPERTS = (
 )
 TIED = "one table for input and output"
 CASES = {
-    TIED: ("gpt2", "causal", f"{HEADS}\nfeed_forward.d_ff = 67"),
+    TIED: ("gpt2", "causal", f"{HEADS}\n{UNEVEN}"),
     "a head of its own": (
         "llama",
         "causal",

@@ -233,6 +233,9 @@ def test_only_adamw_is_captured_in_a_graph() -> None:
         said = "".join(launch_notes(optimizer, torch.device("cuda")))
         assert can[kind] or f"training.optimizer is {kind}, whose steps are launched" in said
         assert bool(said) is not can[kind]
+    (said,) = launch_notes(OPTIMIZERS["adamw"], torch.device("cuda"), is_sharded=True)
+    assert "the weights are sharded, so steps are launched kernel by kernel" in said
+    assert not list(launch_notes(OPTIMIZERS["adamw"], torch.device("cpu"), is_sharded=True))
 
 
 def test_under_mup_rates_follow_the_inputs_and_what_decays_does_not() -> None:

@@ -201,7 +201,9 @@ def build_optimizers(
             return _muon(spec, learned)
 
 
-def launch_notes(optimizer: Optimizer, device: torch.device, is_sharded: bool) -> Iterator[str]:
+def launch_notes(
+    optimizer: Optimizer, device: torch.device, is_sharded: bool = False
+) -> Iterator[str]:
     """What a person should know of how the steps of an optimizer are launched on a device."""
     if device.type == "cuda" and is_sharded:
         yield (
