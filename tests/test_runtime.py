@@ -106,6 +106,7 @@ def test_raw_numbers_of_a_row_are_its_own_whichever_others_are_drawn():
 def test_the_kind_of_a_device_says_how_many_ranks_there_are():
     assert device_kind(torch.device("cpu")) == "cpu"
     assert device_kind(torch.device("cpu"), 3) == "3 × cpu"
+    assert device_kind(torch.device("cpu"), 2, is_sharded=True) == "2 × cpu, sharded"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -93,15 +93,17 @@ def cudnn_version(device: torch.device) -> int | None:
     return None
 
 
-def device_kind(device: torch.device, n_ranks: int = 1) -> str:
+def device_kind(device: torch.device, n_ranks: int = 1, is_sharded: bool = False) -> str:
     """What a run computes on, as its record says it."""
     if device.type == "cuda":
         kind = f"cuda {torch.cuda.get_device_name(device)}"
     else:
         kind = device.type
-    if n_ranks == 1:
-        return kind
-    return f"{n_ranks} × {kind}"
+    if n_ranks > 1:
+        kind = f"{n_ranks} × {kind}"
+    if is_sharded:
+        kind = f"{kind}, sharded"
+    return kind
 
 
 def free_memory(device: torch.device) -> int:

@@ -6,16 +6,10 @@ an expert model.
 """
 
 import json
-import os
-import socket
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
+from rank_processes import Job, Result, require_same_runs, train_all
 
 from paribus.errors import SpecError
 from paribus.spec.training import Training
@@ -104,33 +98,6 @@ DIVERGING = {
     "1e30": "the held-out loss after step 0 is not finite",
     "1e38": " is not finite after step 0",
 }
-# One process works through all runs: importing torch takes longer than training one of them.
-TRAIN = """
-import json, os, sys
-from pathlib import Path
-from paribus.cli import main
-
-results = []
-for port, arguments in json.loads(sys.argv[1]):
-    os.environ["MASTER_PORT"] = port
-    for stream, end in ((sys.stdout, "out"), (sys.stderr, "err")):
-        os.dup2(os.open(f"{sys.argv[2]}.{end}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY),
-                stream.fileno())
-    status = main(arguments)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    results.append([status, *(Path(f"{sys.argv[2]}.{end}").read_text() for end in ("out", "err"))])
-Path(f"{sys.argv[2]}.json").write_text(json.dumps(results))
-"""
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a command ended, and what it printed."""
-
-    status: int
-    out: str
-    err: str
 
 
 def specs() -> dict[str, str]:
@@ -142,39 +109,6 @@ def specs() -> dict[str, str]:
     for name, stages in CHAINS.items():
         texts[name] = CHAIN.format(stages=stages)
     return texts
-
-
-def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
-def train_all(n: int, home: Path, jobs: dict[str, list[str]]) -> dict[str, list[Result]]:
-    """The same commands as so many ranks, or without any word of ranks as one: by the name of each
-    job, the result of each rank.
-    """
-    home.mkdir()
-    commands = []
-    for name, words in jobs.items():
-        kept = ["--cache", str(home.parent / "cache"), "--device", "cpu"]
-        command = ["train", *words, *kept, "--name", "run", "--runs", str(home / name)]
-        commands.append((free_port(), command))
-    started = []
-    for rank in range(n):
-        told = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}
-        told |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", **(told if n > 1 else {})}
-        program = [sys.executable, "-c", TRAIN, json.dumps(commands), str(home / f"rank{rank}")]
-        started.append(subprocess.Popen(program, env=environment))
-    statuses = [process.wait(timeout=240) for process in started]
-    faults = [(home / f"rank{rank}.err").read_text() for rank in range(n)]
-    assert statuses == [0] * n, faults
-    by_rank = [json.loads((home / f"rank{rank}.json").read_text()) for rank in range(n)]
-    results = {}
-    for job, *own in zip(jobs, *by_rank, strict=True):
-        results[job] = [Result(*result) for result in own]
-    return results
 
 
 @pytest.fixture(scope="module")
@@ -191,15 +125,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def alone(home: Path) -> dict[str, list[Result]]:
     """Every run as one process makes it."""
-    return train_all(1, home / "one", {name: [str(home / f"{name}.toml")] for name in specs()})
+    return train_all(1, home / "one", {name: Job([str(home / f"{name}.toml")]) for name in specs()})
 
 
 @pytest.fixture(scope="module")
 def together(home: Path, alone: dict[str, list[Result]]) -> dict[str, list[Result]]:
     """Every run as two ranks make it, and those that diverge."""
-    jobs = {name: [str(home / f"{name}.toml")] for name in specs()}
+    jobs = {name: Job([str(home / f"{name}.toml")]) for name in specs()}
     for rate in DIVERGING:
-        jobs[rate] = [
+        words = [
             str(home / "gpt2.toml"),
             "--set",
             f"training.optimizer.rate={rate}",
@@ -208,28 +142,8 @@ def together(home: Path, alone: dict[str, list[Result]]) -> dict[str, list[Resul
             "--set",
             "training.valid_every=1",
         ]
+        jobs[rate] = Job(words)
     return train_all(2, home / "two", jobs)
-
-
-def rows(folder: Path) -> list[dict[str, object]]:
-    lines = (folder / "rows.jsonl").read_text().splitlines()
-    return [
-        {name: value for name, value in json.loads(line).items() if name != "seconds"}
-        for line in lines
-    ]
-
-
-def tensors(folder: Path) -> dict[str, torch.Tensor]:
-    newest = sorted((folder / "checkpoints").iterdir())[-1]
-    held = load_file(newest / "weights.safetensors") | load_file(newest / "learning.safetensors")
-    return {name: tensor for name, tensor in held.items() if name != "pending.counters"}
-
-
-def require_same_runs(one: Path, two: Path) -> None:
-    assert rows(one) == rows(two)
-    mine, theirs = tensors(one), tensors(two)
-    assert mine.keys() == theirs.keys()
-    assert all(torch.equal(mine[name], theirs[name]) for name in mine)
 
 
 @pytest.mark.parametrize("preset", [preset for preset, *_ in CASES])

@@ -61,7 +61,7 @@ def answered(
 
 def test_each_length_has_one_form_whatever_came_before(forms: Forms) -> None:
     model = small("bert")
-    ask = work._compile_hidden_states(model.hidden_states)
+    ask = work._compile(model.hidden_states, work._PREFIX_SOURCE)
     with deterministic_algorithms(True):
         for length in (10, 14, 10, 12, 14, 10):
             answered(model, ask, length, 0)
@@ -72,12 +72,24 @@ def test_each_length_has_one_form_whatever_came_before(forms: Forms) -> None:
 
 def test_all_splits_and_seeds_share_a_form(forms: Forms) -> None:
     model = small("unilm")
-    ask = work._compile_hidden_states(model.hidden_states)
+    ask = work._compile(model.hidden_states, work._PREFIX_SOURCE)
     with deterministic_algorithms(True):
         for prefix, seed in ((3, 1), (5, 1), (3, 2), (7, 3)):
             answered(model, ask, 12, prefix, seed)
     assert len(forms) == 4
     assert len(set(forms)) == 1
+
+
+def test_a_sharded_block_is_one_form_for_each_length_and_for_all_splits(forms: Forms) -> None:
+    model = small("unilm")
+    work._compile_blocks(model)
+    with deterministic_algorithms(True), torch.no_grad():
+        for length, prefix in ((12, 3), (12, 5), (10, 5), (12, 7)):
+            answered(model, model.hidden_states, length, prefix)
+    assert len(forms) == 4  # a block is one piece, dropout and all
+    # its inputs are states, so that forms differ by identity alone
+    numbers = [id(form) for form in forms]
+    assert [numbers.index(number) for number in numbers] == [0, 0, 2, 0]
 
 
 def test_keys_made_ahead_give_the_same_draws() -> None:

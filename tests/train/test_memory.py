@@ -45,6 +45,20 @@ def test_what_a_run_cannot_do_without_is_counted():
     require_training_memory(spec, CPU)
 
 
+def test_a_rank_needs_its_part_of_the_weights_and_the_tables():
+    spec = load_run(RUN)
+    model = build(spec.architecture)
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    n_tables = (400 + 16) * 6
+    part = -(-16 * n_parameters // 3) + 4 * n_tables
+    assert training_bytes(spec, 3) == part + 24 * 48 + 2 * 16 * 6
+    training = {"n_steps": 2, "n_sequences": 4, "length": 16, "n_micro_batches": 4}
+    spec = load_run({**RUN, "training": training})
+    part = -(-16 * n_parameters // 2) + 4 * n_tables
+    # each rank adds up two micro-batches, in a gradient that is not cut
+    assert training_bytes(spec, 2) == part + 4 * n_parameters + 24 * 64 + 2 * 16 * 6
+
+
 def test_runs_side_by_side_need_as_much_each(monkeypatch):
     spec = load_run(RUN)
     monkeypatch.setattr("paribus.runtime._unused_memory", lambda: 2 * training_bytes(spec))

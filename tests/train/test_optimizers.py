@@ -13,7 +13,11 @@ from paribus.spec.objectives import CausalLM
 from paribus.spec.training import Adafactor, AdamW, Muon, Optimizer, Training
 from paribus.train.learner import Learner
 from paribus.train.optimizers import launch_notes
-from paribus.train.training_state import load_training_state, save_training_state
+from paribus.train.training_state import (
+    collect_training_tensors,
+    load_training_state,
+    save_training_state,
+)
 
 RATE, WARMUP = 0.03, 4
 ADAFACTOR = Adafactor(
@@ -190,7 +194,8 @@ def test_a_checkpoint_holds_all_that_the_next_steps_depend_on(
     one, first = make_learner(whole, OPTIMIZERS[kind]), make_learner(torn, OPTIMIZERS[kind])
     for step in range(3):
         first.step(step, [copy_problem(torn, step)])
-    save_training_state(tmp_path, first, {}, {"sums": torch.ones(2)})
+    tensors = collect_training_tensors(first)
+    save_training_state(tmp_path, first, tensors, {}, {"sums": torch.ones(2)})
     resumed = tiny_copy_model(preset, seed=9)
     second = make_learner(resumed, OPTIMIZERS[kind])
     assert load_training_state(tmp_path, second).keys() == {"sums"}
@@ -228,6 +233,9 @@ def test_only_adamw_is_captured_in_a_graph() -> None:
         said = "".join(launch_notes(optimizer, torch.device("cuda")))
         assert can[kind] or f"training.optimizer is {kind}, whose steps are launched" in said
         assert bool(said) is not can[kind]
+    (said,) = launch_notes(OPTIMIZERS["adamw"], torch.device("cuda"), is_sharded=True)
+    assert "the weights are sharded, so steps are launched kernel by kernel" in said
+    assert not list(launch_notes(OPTIMIZERS["adamw"], torch.device("cpu"), is_sharded=True))
 
 
 def test_under_mup_rates_follow_the_inputs_and_what_decays_does_not() -> None:

@@ -150,7 +150,8 @@ def test_a_model_that_is_its_own_reference_has_a_loss_of_one_bit(corpus, name):
     model, _ = models(name)
     comparison = ParentComparison(model, BETA)
     loss = ModelWithLoss(model, Training(n_steps=1), corpus.vocabulary, None, comparison)
-    nats, n_pairs = loss.score(problem_of(corpus, model))
+    sums = loss.score_sums(problem_of(corpus, model))
+    nats, n_pairs = sums["nats_sum"], sums["target_count"]
     assert n_pairs == 4
     assert nats == pytest.approx(4 * math.log(2), abs=1e-5)
     problem = problem_of(corpus, model)
@@ -227,7 +228,7 @@ def test_a_pair_without_room_for_its_prompt_does_not_count(corpus):
     assert float(problem.n_terms) == 2
     comparison = ParentComparison(reference, BETA)
     loss = ModelWithLoss(model, Training(n_steps=1), corpus.vocabulary, None, comparison)
-    assert loss.score(problem)[1] == 2
+    assert loss.score_sums(problem)["target_count"] == 2
 
 
 def test_both_responses_follow_the_same_part_of_their_prompt(corpus):

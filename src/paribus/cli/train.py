@@ -38,6 +38,7 @@ from paribus.train.chain import prepare_texts, train_chain
 from paribus.train.loop import TrainOutcome
 from paribus.train.parent import Texts
 from paribus.train.ranks import join_ranks
+from paribus.train.sharding import FSDP_OPTION
 from paribus.workspace import Workspace
 
 
@@ -47,15 +48,17 @@ def train_run(
     changes: Mapping[str, Any] | None = None,
     name: str | None = None,
     workspace: Workspace | None = None,
+    fsdp: bool = False,
 ) -> TrainOutcome:
     """Train or resume a run and print its progress; `spec` is a file or a mapping of
     its tables.
 
-    Under torchrun every process calls it; the first one prints.
+    Under torchrun every process calls it; the first one prints. With `fsdp`, each process holds
+    only its part of the weights and of the optimizer's memory.
     """
     workspace = workspace or Workspace()
     run = load_run(spec, changes, partial(open_begin, runs=workspace.runs_folder))
-    with join_ranks(select_device(workspace.device)) as (ranks, own):
+    with join_ranks(select_device(workspace.device), fsdp) as (ranks, own):
         page = console()
         page.quiet = not ranks.is_leader
         prepare = partial(
@@ -118,10 +121,18 @@ def command(
     cache: CacheOption = None,
     device: DeviceOption = None,
     accept_environment: AcceptEnvironmentOption = False,
+    fsdp: Annotated[
+        bool,
+        typer.Option(
+            FSDP_OPTION,
+            help="Under torchrun, each process holds only its part of the weights (FSDP2).",
+        ),
+    ] = False,
 ) -> None:
     train_run(
         spec,
         changes=parse_settings(settings),
         name=name,
         workspace=Workspace(runs, cache, device, accept_environment),
+        fsdp=fsdp,
     )

@@ -7,6 +7,7 @@ architecture: its draws come from a stream of its own, on the CPU, whatever else
 import torch
 from torch import Tensor
 
+from paribus.model.shards import fill_rows
 from paribus.runtime import torch_generator
 from paribus.spec import (
     FanInInit,
@@ -25,7 +26,7 @@ def initialise(model: torch.nn.Module, spec: ResolvedArchitecture, seed: int) ->
     """Fill a built model: parameters by the table of roles, selection biases with zero."""
     table = parameters(spec)
     for name, tensor in model.named_parameters():
-        tensor.copy_(initial_values(name, table[name], spec, seed))
+        fill_rows(tensor, initial_values(name, table[name], spec, seed))
     for buffer in model.buffers():
         buffer.zero_()
 

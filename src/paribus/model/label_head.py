@@ -4,7 +4,7 @@ weights of the transformer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from paribus.errors import RecordError
 from paribus.model.initialise import initial_values
+from paribus.model.shards import fill_rows
 from paribus.model.weights import (
     read_json,
     read_tensors,
@@ -46,17 +47,27 @@ def build_label_head(
 ) -> LabelHead:
     """A head with its starting values, the same on every device."""
     head = LabelHead(names, spec.d_model)
-    table = label_head_parameters(spec, len(head.names))
-    for name, tensor in head.named_parameters():
-        path = f"{LABEL_HEAD}.{name}"
-        tensor.copy_(initial_values(path, table[path], spec, seed))
+    initialise_label_head(head, spec, seed)
     return head.to(device)
 
 
-def write_label_head(folder: Path, head: LabelHead) -> None:
+@torch.no_grad()
+def initialise_label_head(head: LabelHead, spec: ResolvedArchitecture, seed: int) -> None:
+    """Give a head its starting values."""
+    table = label_head_parameters(spec, len(head.names))
+    for name, tensor in head.named_parameters():
+        path = f"{LABEL_HEAD}.{name}"
+        fill_rows(tensor, initial_values(path, table[path], spec, seed))
+
+
+def label_head_tensors(head: LabelHead) -> dict[str, Tensor]:
+    """The tensors of a head by the names of a checkpoint."""
+    return {f"{LABEL_HEAD}.{name}": tensor for name, tensor in head.state_dict().items()}
+
+
+def write_label_head(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:
     """The files of a head, written into the folder of a checkpoint."""
-    write_json(folder / LABELS_FILE, {"labels": list(head.names)})
-    tensors = {f"{LABEL_HEAD}.{name}": tensor for name, tensor in head.state_dict().items()}
+    write_json(folder / LABELS_FILE, {"labels": list(names)})
     write_tensors(folder / LABEL_HEAD_FILE, tensors)
 
 
@@ -81,7 +92,7 @@ def fill_label_head(head: LabelHead, folder: Path) -> None:
     """Put the saved values of a head into one of the same shape."""
     path = folder / LABEL_HEAD_FILE
     tensors = read_tensors(path)
-    places = {f"{LABEL_HEAD}.{name}": place for name, place in head.state_dict().items()}
+    places = label_head_tensors(head)
     require_tensors(tensors, {name: tuple(place.shape) for name, place in places.items()}, path)
     for name, place in places.items():
-        place.copy_(tensors[name])
+        fill_rows(place, tensors[name])

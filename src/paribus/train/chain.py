@@ -15,6 +15,7 @@ from paribus.train.loop import TrainOutcome, require_trainable, train
 from paribus.train.own_pairs import DrawPairs
 from paribus.train.parent import Texts, n_finished_stages
 from paribus.train.ranks import SINGLE_RANK, Ranks
+from paribus.train.sharding import require_shardable
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
@@ -53,6 +54,8 @@ def train_chain(
     chain = [run.first_stages(number + 1) for number in range(len(run.stages))]
     for own, text in zip(chain, texts, strict=True):  # before any of them is trained
         require_trainable(own, text)
+        if ranks.is_sharded:
+            require_shardable(own.last)
     outcome = None
     for number in range(n_finished_stages(run, workspace.runs_folder), len(chain)):
         own, is_last = chain[number], number == len(chain) - 1

@@ -16,7 +16,9 @@ from paribus.batch import Vocabulary
 from paribus.errors import SpecError
 from paribus.model import Transformer, updated_selection_bias
 from paribus.model.experts import RoutedExperts
-from paribus.model.label_head import LABEL_HEAD, LabelHead
+from paribus.model.initialise import initialise
+from paribus.model.label_head import LABEL_HEAD, LabelHead, initialise_label_head
+from paribus.model.shards import own_rows
 from paribus.objectives import Problem
 from paribus.spec import BatchBalance, Experts, parameters, text_parameters
 from paribus.spec.parameters import label_head_parameters
@@ -30,6 +32,7 @@ from paribus.train.optimizers import LearnedParameter, build_optimizers
 from paribus.train.preference import PREFERENCE_SUMS
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.schedule import learning_rate_at
+from paribus.train.sharding import release_weights, set_gradient_sync
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,9 @@ class StepSums:
 class Learner:
     """What moves: weights, the optimizer's memory, the experts' biases, and whether anything
     went wrong.
+
+    Where the ranks share out the weights, a model may be of shapes alone; `initialise` then gives
+    it its starting values.
     """
 
     def __init__(
@@ -63,13 +69,19 @@ class Learner:
         self.model, self.training, self.ranks, self.head = model, training, ranks, head
         if head is not None:
             _freeze_unused(model)
-        self.device = model.embedding.weight.device
+        self.device = ranks.shard_device or model.embedding.weight.device
         if training.deterministic:
             require_determinism(self.device)
-        self.model_loss = ModelWithLoss(model, training, vocabulary, head, comparison)
+        self.model_loss = ModelWithLoss(
+            model, training, vocabulary, head, comparison, ranks.shard_device
+        )
         self.data_parallel = ranks.data_parallel(self.model_loss)
         self.optimizer = build_optimizers(
-            self._learned_parameters(), training, self.device, adam_eps_factor(model.spec)
+            self._learned_parameters(),
+            training,
+            self.device,
+            adam_eps_factor(model.spec),
+            captures=not ranks.is_sharded,
         )
         # Written in place: a replayed step reads and writes these very tensors. the step at hand
         self.step_number = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -84,11 +96,18 @@ class Learner:
         self.diverged_step = torch.full((), -1, dtype=torch.int64, device=self.device)
         self.withheld = torch.zeros((), device=self.device)  # 1 where it is idle, or bad
         self.optimizer.read_on_device(self.withheld, self.clip_scale)
-        can_capture = self.optimizer.can_be_captured and ranks.world_size == 1
+        is_alone = ranks.world_size == 1 and not ranks.is_sharded
+        can_capture = self.optimizer.can_be_captured and is_alone
         self.turns = CompileTurns(repr(model.spec))
         self.graph_runner = CUDAGraphRunner[StepSums](
             self.device, self.device.type == "cuda" and can_capture, self.turns
         )
+
+    def initialise(self, seed: int) -> None:
+        """Give model and head their starting values, drawn whole and one by one."""
+        initialise(self.model, self.model.spec, seed)
+        if self.head is not None:
+            initialise_label_head(self.head, self.model.spec, seed)
 
     def named_parameters(self) -> dict[str, Tensor]:
         """Every parameter that learns, by its name: those of the model and of a head."""
@@ -126,13 +145,18 @@ class Learner:
     @torch.no_grad()
     def score(self, problem: Problem) -> tuple[float, float]:
         """Nats and number of targets of a held-out problem."""
-        with self._scoring(problem):
-            return self.model_loss.score(problem.to(self.device))
+        sums = self.score_sums(problem)
+        return sums["nats_sum"], sums["target_count"]
 
     def score_sums(self, problem: Problem) -> dict[str, float]:
-        """The sums of a held-out problem, those of preferences among them."""
+        """The sums of a held-out problem, those of preferences among them. Where weights are
+        sharded, every rank scores a problem at the same time.
+        """
         with self._scoring(problem):
-            return self.model_loss.score_sums(problem.to(self.device))
+            sums = self.model_loss.score_sums(problem.to(self.device))
+        if self.ranks.is_sharded:
+            release_weights(self.model_loss)
+        return sums
 
     @contextmanager
     def _scoring(self, problem: Problem) -> Iterator[None]:
@@ -146,9 +170,12 @@ class Learner:
     def first_nonfinite(self) -> str | None:
         """The first weight that is not finite, if there is one; the device is asked once."""
         state = {**self.model.state_dict(), **self.named_parameters()}
-        whole = torch.stack([torch.isfinite(tensor).all() for tensor in state.values()]).tolist()
-        for name, is_finite in zip(state, whole, strict=True):
-            if not is_finite:
+        finite = [torch.isfinite(own_rows(tensor)).all() for tensor in state.values()]
+        n_faults = (~torch.stack(finite)).float()
+        if self.ranks.is_sharded:
+            self.ranks.all_reduce_(n_faults)
+        for name, n in zip(state, n_faults.tolist(), strict=True):
+            if n > 0:
                 return name
         return None
 
@@ -180,6 +207,8 @@ class Learner:
             parallel = self.data_parallel
         else:
             parallel = None
+        if self.ranks.is_sharded:
+            set_gradient_sync(self.data_parallel, is_last)
         with nullcontext() if parallel is None or is_last else parallel.no_sync():
             micro_batch_loss = self.data_parallel(problem, self.step_number, self.n_targets)
             micro_batch_loss.loss.backward()
@@ -193,7 +222,7 @@ class Learner:
         A step that asks nothing is held back too: no gradient is no reason to decay.
         """
         clip = self.training.optimizer.clip
-        norm = torch.nn.utils.get_total_norm(self._gradients())
+        norm = self._gradient_norm()
         bad = ~torch.isfinite(norm)
         self.diverged_step.copy_(
             torch.where(bad & (self.diverged == 0), self.step_number, self.diverged_step)
@@ -205,13 +234,16 @@ class Learner:
         self.optimizer.step()
         return norm
 
-    def _gradients(self) -> list[Tensor]:
-        """Those of the parameters that have one."""
+    def _gradient_norm(self) -> Tensor:
+        """The norm of the whole gradient, whoever holds it."""
         gradients: list[Tensor] = []
         for parameter in self.named_parameters().values():
             if parameter.grad is not None:
-                gradients.append(parameter.grad)
-        return gradients
+                gradients.append(own_rows(parameter.grad))
+        own = torch.nn.utils.get_total_norm(gradients)
+        if not self.ranks.is_sharded:
+            return own
+        return self.ranks.all_reduce_(own.double().square()).sqrt().to(own.dtype)
 
     @torch.no_grad()
     def _update_selection_biases(self, losses: Sequence[MicroBatchLoss]) -> None:

@@ -59,10 +59,8 @@ class ProblemLoader:
         """This rank's micro-batches of global batch k."""
         training = self.stage.training
         whole = self.text_at("train", training.data_seed, k)
-        slices = self._micro_batches(whole)
-        own = len(slices) // self.ranks.world_size
-        first = self.ranks.rank * own
-        return [self._pose(one, training.seed) for one in slices[first : first + own]]
+        own = self._own_slices(self._micro_batches(whole))
+        return [self._pose(one, training.seed) for one in own]
 
     def prefetch(self, first: int, last: int) -> Iterator[list[Problem]]:
         """The problems of steps first to last, each made while the one before is worked on."""
@@ -81,15 +79,26 @@ class ProblemLoader:
                 yield now
 
     def validation_problems(self) -> Iterator[Problem]:
-        """Problems over the valid split, the same at every visit and in batches of one size."""
+        """Problems over the valid split, the same at every visit and in batches of one size. Ranks
+        that share out the weights also share out the problems.
+        """
         for k in range(self.stage.training.valid_batches):
             text = self.text_at("valid", VALID_SEED, k)
-            yield from (self._pose(one, VALID_SEED) for one in self._micro_batches(text))
+            slices = self._micro_batches(text)
+            if self.ranks.is_sharded:
+                slices = self._own_slices(slices)
+            yield from (self._pose(one, VALID_SEED) for one in slices)
 
     def _micro_batches(self, text: TextBatch) -> list[TextBatch]:
         n_sequences = self.stage.training.n_sequences
         size = n_sequences // self.ranks.n_micro_batches(self.stage.training)
         return [slice_batch(text, first, first + size) for first in range(0, n_sequences, size)]
+
+    def _own_slices(self, slices: list[TextBatch]) -> list[TextBatch]:
+        """This rank's share of the micro-batches of a global batch."""
+        n_own = len(slices) // self.ranks.world_size
+        first = self.ranks.rank * n_own
+        return slices[first : first + n_own]
 
     def _pose(self, text: TextBatch, seed: int) -> Problem:
         problem = pose_problem(

@@ -50,6 +50,7 @@ from paribus.train.problem_flops import ProblemShape, problem_shape, row_flops
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
+from paribus.train.sharding import require_shardable
 from paribus.train.training_state import text_files
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
@@ -85,14 +86,18 @@ def train(
     """
     texts = (text,) if isinstance(text, TokenisedCorpus) else text
     require_trainable(spec, texts[-1])
+    if ranks.is_sharded:
+        require_shardable(spec.last)
     device = select_device(workspace.device)
-    require_training_memory(spec, device)
+    require_training_memory(spec, device, n_shards=ranks.n_shards)
     parent = parent_folder(spec, texts, workspace.runs_folder)
     inputs = StageInputs(spec, texts[-1], parent, draw_pairs)
     if not ranks.is_leader:
         return _Loop(None, inputs, device, ranks, Watcher()).train()
     here = current_environment(
-        torch.get_num_threads(), device_kind(device, ranks.world_size), cudnn_version(device)
+        torch.get_num_threads(),
+        device_kind(device, ranks.world_size, ranks.is_sharded),
+        cudnn_version(device),
     )
     if parent is not None:
         child = named_folder(workspace.runs_folder, name or name_of_run(spec, texts))
@@ -151,7 +156,9 @@ class _Loop:
         self.watcher, self.inputs = watcher, inputs
         # what each checkpoint holds beside weights and the optimizer's memory
         self.files = text_files(spec, dataset)
-        model = build(spec.last_architecture, seed=stage.training.seed, device=device)
+        # sharded weights are never whole on a device: shapes alone, until they are cut
+        built_on = torch.device("meta") if ranks.is_sharded else device
+        model = build(spec.last_architecture, seed=stage.training.seed, device=built_on)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
         self.loader = ProblemLoader(
             dataset=dataset,
@@ -166,7 +173,7 @@ class _Loop:
         head = None
         if self.loader.labelled is not None:
             names = self.loader.labelled.names
-            head = build_label_head(names, model.spec, stage.training.seed, device)
+            head = build_label_head(names, model.spec, stage.training.seed, built_on)
         self.comparison = None
         if isinstance(stage.objective, Preference):
             reference = build(spec.last_architecture, device=device).requires_grad_(False)
@@ -174,6 +181,8 @@ class _Loop:
         self.learner = Learner(
             model, stage.training, dataset.vocabulary, ranks, head, self.comparison
         )
+        if ranks.is_sharded:
+            self.learner.initialise(stage.training.seed)
         self.row_sums, self.seconds, self.timer_start = RowSums(torch.zeros(())), 0.0, 0.0
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row
         self.tokens_scored, self.bytes_scored = 0.0, 0.0
@@ -189,7 +198,7 @@ class _Loop:
         for note in start.notes:
             self._note(note)
         if not start.finished:
-            for note in launch_notes(self.training.optimizer, self.device):
+            for note in launch_notes(self.training.optimizer, self.device, self.ranks.is_sharded):
                 self._note(note)
             with deterministic_algorithms(self.training.deterministic):
                 self._train_from(start)
@@ -313,9 +322,13 @@ class _Loop:
         if self.learner.diverged.item() and step >= self.learner.diverged_step.item():
             self._stop_diverged()
         self._require_finite(step)
-        if self.run is None:
+        if self.run is None and not self.ranks.is_sharded:
             return
         self._update_timer()
+        tensors = training_state.collect_training_tensors(self.learner)
+        if self.run is None:
+            self.timer_start = time.monotonic()
+            return
         totals = self.totals[step]
         counters = [
             totals.tokens_read,
@@ -328,7 +341,7 @@ class _Loop:
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
-            training_state.save_training_state(folder, self.learner, self.files, pending)
+            training_state.save_training_state(folder, self.learner, tensors, self.files, pending)
 
         self.run.commit_checkpoint(step, fill, self.valid_nats, self.training.keep_last)
         self.timer_start = time.monotonic()
@@ -399,9 +412,13 @@ class _Loop:
         )
         totals = self.totals[step]
         self.totals = {step: totals}
+        # where weights are sharded every rank takes part, elsewhere the one that leads
+        takes_part = rows is not None or self.ranks.is_sharded
+        valid_sums = self._validation_sums() if with_validation and takes_part else None
         if rows is not None:
-            self._write_row(step, rows, sums, totals, with_validation)
+            self._write_row(step, rows, sums, totals, valid_sums)
         if with_validation:
+            self.timer_start = time.monotonic()
             self._require_finite_valid_loss(step)
 
     def _write_row(
@@ -410,7 +427,7 @@ class _Loop:
         rows: RowWriter,
         sums: dict[str, float],
         totals: Totals,
-        with_validation: bool,
+        valid_sums: dict[str, float] | None,
     ) -> None:
         row: dict[str, Any] = {
             "step": step,
@@ -425,8 +442,7 @@ class _Loop:
             "gradient_norm": self.row_sums.gradient_norm.item(),
             **preference_numbers(sums),
         }
-        if with_validation:
-            valid_sums = self._validation_sums()
+        if valid_sums is not None:
             valid_nats = nats_per_target(valid_sums["nats_sum"], valid_sums["target_count"])
             self.valid_nats = row["valid_nats"] = valid_nats
             for name, value in preference_numbers(valid_sums).items():
@@ -435,14 +451,18 @@ class _Loop:
                 row["gap"] = None
             else:
                 row["gap"] = self.valid_nats - row["nats"]
-            self.timer_start = time.monotonic()
         self.watcher.row(rows.write(row))
 
     def _validation_sums(self) -> dict[str, float]:
+        """Sums over the validation problems; where weights are sharded, each rank scores its
+        share.
+        """
         sums = {"nats_sum": 0.0, "target_count": 0.0}
         for problem in self.loader.validation_problems():
             for name, value in self.learner.score_sums(problem).items():
                 sums[name] = sums.get(name, 0.0) + value
+        if self.ranks.is_sharded:
+            sums = dict(zip(sums, self.ranks.summed(*sums.values()), strict=True))
         return sums
 
     def _stop_diverged(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from paribus.batch import Batch, Vocabulary
+from paribus.batch import Vocabulary
 from paribus.model import DropoutKey, Transformer, balance_loss
+from paribus.model.block import TransformerBlock
 from paribus.model.dropout import dropout_site_keys
 from paribus.model.label_head import LabelHead
 from paribus.model.lookup import look_up
@@ -31,7 +32,12 @@ from paribus.train.preference import (
 # slow form in silence.
 _COMPILER_CONFIG: Any = torch.compiler.config  # its stubs lack what it has
 _RECOMPILE_LIMITS = {"recompile_limit": 1024, "accumulated_recompile_limit": 4096}
-_PREFIX_SOURCE = "L['batch'].layout.prefix"  # as the compiler calls it
+# as the compiler calls the split of a batch, in the forward pass of a model and of a block
+_PREFIX_SOURCE = "L['batch'].layout.prefix"
+_BLOCK_PREFIX_SOURCES = "L['context'].mask.queries.prefix,L['context'].mask.keys.prefix"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class MicroBatchLoss(NamedTuple):
@@ -75,11 +81,12 @@ class ModelWithLoss(nn.Module):
         vocabulary: Vocabulary,
         head: LabelHead | None = None,
         comparison: ParentComparison | None = None,
+        shard_device: torch.device | None = None,
     ):
         super().__init__()
         self.model, self.spec, self.head = model, training, head
         self.comparison = comparison
-        self.device = model.embedding.weight.device
+        self.device = shard_device or model.embedding.weight.device
         self.bytes_V = vocabulary.bytes_V.to(self.device)
         if self.device.type == "mps":
             self.sum_dtype = torch.float32
@@ -92,10 +99,12 @@ class ModelWithLoss(nn.Module):
             self.hidden_states = model.text_states
         if comparison is not None:
             self.reference_states = comparison.reference.hidden_states
-        if compiles:
-            self.hidden_states = _compile_hidden_states(self.hidden_states)
+        if compiles and shard_device is not None:
+            _compile_blocks(model)
+        elif compiles:
+            self.hidden_states = _compile(self.hidden_states, _PREFIX_SOURCE)
         if compiles and comparison is not None:
-            self.reference_states = _compile_hidden_states(self.reference_states)
+            self.reference_states = _compile(self.reference_states, _PREFIX_SOURCE)
         places = model.dropout_sites if compiles and model.spec.dropout else ()
         if places:
             self.site_keys = dropout_site_keys(training.seed, places, self.device)
@@ -129,12 +138,6 @@ class ModelWithLoss(nn.Module):
         if self.head is not None:
             return torch.zeros((), dtype=torch.int64, device=self.device)
         return (self.bytes_V[problem.targets_BM] * problem.weights_BM.to(torch.int64)).sum()
-
-    @torch.no_grad()
-    def score(self, problem: Problem) -> tuple[float, float]:
-        """Nats and number of targets, or of pairs of responses, without dropout."""
-        sums = self.score_sums(problem)
-        return sums["nats_sum"], sums["target_count"]
 
     @torch.no_grad()
     def score_sums(self, problem: Problem) -> dict[str, float]:
@@ -199,9 +202,16 @@ def _scored_states(problem: Problem, states_BTD: Tensor) -> Tensor:
     return look_up(problem.scored_positions_BM + first_B1, states_BTD.flatten(0, 1))
 
 
-def _compile_hidden_states(
-    hidden_states: Callable[[Batch, DropoutKey | None], HiddenStates],
-) -> Callable[[Batch, DropoutKey | None], HiddenStates]:
+def _compile_blocks(model: Transformer) -> None:
+    """Each block compiled by itself: what puts the weights of a sharded block together, before it
+    is called, is no part of the code.
+    """
+    for block in model.modules():
+        if isinstance(block, TransformerBlock):
+            block.forward = _compile(block.forward, _BLOCK_PREFIX_SOURCES)
+
+
+def _compile(function: Callable[P, T], prefix_sources: str) -> Callable[P, T]:
     """Compiled at the first call; a length or split that changes from step to step becomes a
     variable of the code.
 
@@ -209,17 +219,17 @@ def _compile_hidden_states(
     the lengths that came first made it, and a resumed run meets others first. A split alone may
     vary there: no sum depends on it.
     """
-    compiled = torch.compile(hidden_states)
+    compiled = torch.compile(function)
 
-    def call(batch: Batch, dropout_key: DropoutKey | None) -> HiddenStates:
+    def call(*arguments: P.args, **named: P.kwargs) -> T:
         deterministic = torch.are_deterministic_algorithms_enabled()
-        sources = _PREFIX_SOURCE if deterministic else ""
+        sources = prefix_sources if deterministic else ""
         with (
             torch._dynamo.config.patch(
                 {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not deterministic}
             ),
             _COMPILER_CONFIG.patch(dynamic_sources=sources),
         ):
-            return compiled(batch, dropout_key)
+            return compiled(*arguments, **named)
 
     return call

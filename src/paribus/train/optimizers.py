@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from paribus.model.shards import is_sharded, sharded_like
 from paribus.spec.parameters import Role
 from paribus.spec.training import Adafactor, AdamW, Muon, Optimizer, Training
 
@@ -138,11 +139,13 @@ class Optimizers:
         names = self._names()
         for member in self.members:
             for moved in _moved_tensors(member):
-                own = kept[names[moved]]
-                member.state[moved] = {
-                    key: tensor.to(_state_device(member, key, device))
-                    for key, tensor in own.items()
-                }
+                state: dict[str, Tensor] = {}
+                for key, tensor in kept[names[moved]].items():
+                    if is_sharded(moved) and tensor.dim() > 0:
+                        state[key] = sharded_like(tensor, moved, device)
+                    else:
+                        state[key] = tensor.to(_state_device(member, key, device))
+                member.state[moved] = state
 
     def _names(self) -> dict[Tensor, str]:
         names = {tensor: name for name, tensor in self._tensors.items()}
@@ -182,11 +185,14 @@ def build_optimizers(
     training: Training,
     device: torch.device,
     eps_factor: float = 1.0,
+    captures: bool = True,
 ) -> Optimizers:
-    """The optimizers that a spec asks for; AdamW has its eps times a factor."""
+    """The optimizers that a spec asks for; AdamW has its eps times a factor. Where no step is
+    captured, rates are plain numbers.
+    """
     match training.optimizer:
         case AdamW() as spec:
-            on_cuda = device.type == "cuda"
+            on_cuda = device.type == "cuda" and captures
             adamw = _adamw(spec, learned, device if on_cuda else None, eps_factor)
             return Optimizers([adamw], learned, {}, can_be_captured=True)
         case Adafactor() as spec:
@@ -195,8 +201,15 @@ def build_optimizers(
             return _muon(spec, learned)
 
 
-def launch_notes(optimizer: Optimizer, device: torch.device) -> Iterator[str]:
+def launch_notes(
+    optimizer: Optimizer, device: torch.device, is_sharded: bool = False
+) -> Iterator[str]:
     """What a person should know of how the steps of an optimizer are launched on a device."""
+    if device.type == "cuda" and is_sharded:
+        yield (
+            "the weights are sharded, so steps are launched kernel by kernel; no CUDA graph is"
+            " captured"
+        )
     if device.type == "cuda" and not isinstance(optimizer, AdamW):
         yield (
             f"training.optimizer is {optimizer.kind}, whose steps are launched kernel by kernel;"

@@ -15,6 +15,7 @@ from paribus.corpus.tokenizer import TOKENIZER_FILES
 from paribus.errors import DivergedError, RecordError
 from paribus.files import MAX_TOKENIZER_BYTES, read_bytes
 from paribus.model import Transformer
+from paribus.model.shards import fill_rows
 from paribus.model.weights import read_tensors, require_tensors
 from paribus.record import latest_checkpoint, named_folder, run_name
 from paribus.record.disk import file_sha256
@@ -132,7 +133,7 @@ def take_over_weights(model: Transformer, checkpoint: Path, seed: int) -> None:
     shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
     require_tensors(weights, shapes, path)
     for name, tensor in state.items():
-        tensor.copy_(weights[name])
+        fill_rows(tensor, weights[name])
 
 
 def with_added_rows(tensor: Tensor, n_rows: int, seed: int, name: str) -> Tensor:

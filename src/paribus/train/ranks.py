@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from paribus.errors import SpecError
 from paribus.spec.training import Training
+from paribus.train.sharding import require_several_ranks, shard_module
 
 T = TypeVar("T")
 
@@ -27,6 +28,17 @@ class Ranks:
 
     rank: int = 0
     world_size: int = 1
+    # where each rank holds some rows of every weight; None: every rank holds all of them
+    shard_device: torch.device | None = None
+
+    @property
+    def is_sharded(self) -> bool:
+        return self.shard_device is not None
+
+    @property
+    def n_shards(self) -> int:
+        """Into how many parts weights and the optimizer's memory are cut."""
+        return self.world_size if self.is_sharded else 1
 
     @property
     def is_leader(self) -> bool:
@@ -80,8 +92,10 @@ class Ranks:
 
     def data_parallel(self, module: nn.Module) -> nn.Module:
         """The module with gradients summed over the ranks, as if one process had worked through
-        all micro-batches.
+        all micro-batches; its parameters are sharded where that is asked.
         """
+        if self.shard_device is not None:
+            return shard_module(module, self.shard_device)
         if self.world_size == 1:
             return module
         parallel = DistributedDataParallel(module)
@@ -93,8 +107,12 @@ SINGLE_RANK = Ranks()
 
 
 @contextmanager
-def join_ranks(device: torch.device) -> Iterator[tuple[Ranks, torch.device]]:
-    """This process among its ranks, and its own device; torchrun's variables say which it is."""
+def join_ranks(device: torch.device, fsdp: bool = False) -> Iterator[tuple[Ranks, torch.device]]:
+    """This process among its ranks, and its own device; torchrun's variables say which it is.
+    With `fsdp`, the ranks share out the weights.
+    """
+    if fsdp:
+        require_several_ranks(int(os.environ.get("WORLD_SIZE", "1")), device)
     if "WORLD_SIZE" not in os.environ:
         yield SINGLE_RANK, device
         return
@@ -103,7 +121,8 @@ def join_ranks(device: torch.device) -> Iterator[tuple[Ranks, torch.device]]:
         torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     try:
-        yield Ranks(dist.get_rank(), dist.get_world_size()), device
+        shard_device = device if fsdp else None
+        yield Ranks(dist.get_rank(), dist.get_world_size(), shard_device), device
     finally:
         dist.destroy_process_group()
 

@@ -5,6 +5,7 @@ and open sums.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,7 +13,8 @@ from torch import Tensor
 
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.conversations import CHAT_TEMPLATE
-from paribus.model.label_head import fill_label_head, write_label_head
+from paribus.model.label_head import fill_label_head, label_head_tensors, write_label_head
+from paribus.model.shards import fill_rows, gather_tensors
 from paribus.model.weights import read_tensors, require_tensors, write_json, write_tensors
 from paribus.record.file_names import (
     CHAT_TEMPLATE_FILE,
@@ -35,8 +37,36 @@ def text_files(spec: RunSpec, dataset: TokenisedCorpus) -> dict[str, bytes]:
     return files
 
 
+@dataclass(frozen=True, eq=False)
+class TrainingTensors:
+    """All tensors of a learner, each of them whole."""
+
+    weights: Mapping[str, Tensor]
+    label_head: Mapping[str, Tensor]
+    optimizer: Mapping[str, Tensor]
+
+
+def collect_training_tensors(learner: Learner) -> TrainingTensors:
+    """All tensors of a learner. Of sharded ones every rank calls it, and the one that leads gets
+    them.
+    """
+    weights = learner.model.state_dict()
+    head = {} if learner.head is None else label_head_tensors(learner.head)
+    memory = learner.optimizer.state_tensors()
+    if learner.ranks.is_sharded:
+        keeps = learner.ranks.is_leader
+        weights, head, memory = (
+            gather_tensors(tensors, keeps) for tensors in (weights, head, memory)
+        )
+    return TrainingTensors(weights, head, memory)
+
+
 def save_training_state(
-    folder: Path, learner: Learner, files: Mapping[str, bytes], pending: dict[str, Tensor]
+    folder: Path,
+    learner: Learner,
+    tensors: TrainingTensors,
+    files: Mapping[str, bytes],
+    pending: Mapping[str, Tensor],
 ) -> None:
     """Fill a checkpoint's folder; its spec and weights are a native checkpoint by themselves.
 
@@ -45,13 +75,13 @@ def save_training_state(
     for name, content in files.items():
         (folder / name).write_bytes(content)
     write_json(folder / SPEC_FILE, learner.model.architecture.model_dump(mode="json"))
-    write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
+    write_tensors(folder / WEIGHTS_FILE, tensors.weights)
     if learner.head is not None:
-        write_label_head(folder, learner.head)
-    tensors = learner.optimizer.state_tensors()
+        write_label_head(folder, learner.head.names, tensors.label_head)
+    memory = dict(tensors.optimizer)
     for name, tensor in pending.items():
-        tensors[f"pending.{name}"] = tensor
-    write_tensors(folder / LEARNING_FILE, tensors)
+        memory[f"pending.{name}"] = tensor
+    write_tensors(folder / LEARNING_FILE, memory)
 
 
 @torch.no_grad()
@@ -65,7 +95,7 @@ def load_training_state(folder: Path, learner: Learner) -> dict[str, Tensor]:
         folder / WEIGHTS_FILE,
     )
     for name, tensor in state.items():
-        tensor.copy_(weights[name])
+        fill_rows(tensor, weights[name])
     if learner.head is not None:
         fill_label_head(learner.head, folder)
     memory = read_tensors(folder / LEARNING_FILE)
