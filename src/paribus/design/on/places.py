@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from paribus.design.on.local import WorkerPool
+from paribus.design.on.ray import RayCluster, require_ray
 from paribus.design.on.scheduler import Scheduler
-from paribus.errors import UnsupportedError
-from paribus.workspace import Execution, Local, Ray
+from paribus.workspace import Execution, Local, Place, Ray
 
 
 def scheduler_of(execution: Execution) -> Scheduler:
@@ -16,6 +16,17 @@ def scheduler_of(execution: Execution) -> Scheduler:
         case Local():
             return WorkerPool(execution)
         case Ray():
-            raise UnsupportedError("--on ray is not there yet")
+            return RayCluster(execution)
         case _:
             assert_never(execution.on)
+
+
+def require_installed(place: Place) -> None:
+    """UnsupportedError where a place needs a package that is not there."""
+    match place:
+        case Ray():
+            require_ray()
+        case Local():
+            pass
+        case _:
+            assert_never(place)
