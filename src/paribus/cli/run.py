@@ -228,7 +228,10 @@ def run_and_print(
 
 def parse_place(on: str, *, use_mps: bool, ray_address: str | None) -> Place:
     """The place that --on names, with its own options; SpecError where another's is given."""
-    given_options = {LOCAL: {"--no-mps": not use_mps}, RAY: {"--ray-address": bool(ray_address)}}
+    given_options = {
+        LOCAL: {"--no-mps": not use_mps},
+        RAY: {"--ray-address": ray_address is not None},
+    }
     if on not in given_options:
         raise SpecError(f"--on is {on!r}; use one of {', '.join(given_options)}")
     for place, options in given_options.items():

@@ -233,7 +233,7 @@ def test_no_cluster_at_an_address_is_said(shared: Shared) -> None:
     address = ("--on", "ray", "--ray-address", "127.0.0.1:1")
     done = shared.run(plain_environment(), "nowhere", *address)
     assert done.returncode == 1
-    assert "--ray-address is 127.0.0.1:1, where no Ray cluster answers" in done.stderr
+    assert "no Ray cluster answers at 127.0.0.1:1: " in done.stderr
 
 
 def test_a_local_cluster_gives_a_run_all_threads_as_local_runs_have(shared: Shared) -> None:
