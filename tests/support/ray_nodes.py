@@ -93,7 +93,10 @@ class RayNodes:
         assert self.counter.stdin is not None
         assert self.counter.stdout is not None
         print(file=self.counter.stdin, flush=True)
-        return int(self.counter.stdout.readline())
+        for line in self.counter.stdout:
+            if line.strip().isdecimal():  # Ray prints there, too
+                return int(line)
+        raise AssertionError("the cluster does not answer")
 
     def close(self) -> None:
         """End all nodes."""

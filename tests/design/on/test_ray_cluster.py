@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import pytest
 from ray_nodes import SOURCE, RayNodes, process_tree, ray_nodes
 from train_shell import rows_without_seconds
@@ -133,16 +134,17 @@ def answers(run: Path) -> dict[str, list[str]]:
     }
 
 
-def wait_for_checkpoint(runs: Path, node: int | None = None) -> Path:
-    """A run in the middle, of a process of this node, or of any."""
+def wait_for_checkpoint(runs: Path, node: int | None = None, besides: Collection[int] = ()) -> Path:
+    """A run in the middle, of a process of this node, or of any besides some."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         numbers = None if node is None else {process.pid for process in process_tree(node)}
         for checkpoint in runs.glob("*/checkpoints/step-*"):
             run = checkpoint.parents[1]
-            owner = json.loads((run / "lock").read_text() or "{}")
+            owner = json.loads((run / "lock").read_text() or "{}").get("pid")
             is_open = "finished" not in (run / "state").read_text()
-            if is_open and (numbers is None or owner.get("pid") in numbers):
+            is_asked = owner in numbers if numbers is not None else owner not in besides
+            if is_open and is_asked:
                 return run
         time.sleep(0.02)
     raise AssertionError("no run came so far")
@@ -185,11 +187,8 @@ def test_an_interrupted_study_is_saved_and_goes_on_locally(
 def test_a_node_with_other_code_is_refused(
     shared: Shared, cluster: RayNodes, tmp_path: Path
 ) -> None:
-    shutil.copytree(SOURCE, tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    schedule = tmp_path / "src/paribus/train/schedule.py"
-    schedule.write_text(schedule.read_text() + "\n\nANOTHER_VALUE = 7\n")
     address = ("--on", "ray", "--ray-address", cluster.address)
-    with cluster.joined({"PYTHONPATH": str(tmp_path / "src")}):
+    with cluster.joined({"PYTHONPATH": str(other_code(tmp_path))}):
         done = shared.run(cluster.environment(), "refused", *address, "--jobs", "2")
     assert done.returncode == 1, done.stdout
     assert re.search(
@@ -227,6 +226,64 @@ def test_a_node_with_a_full_disk_is_refused(
         rf"has 1 MB free in its temporary folder, {tmp_path}, and a run needs 67 MB", done.stderr
     )
     assert not shared.runs("full")
+
+
+def other_code(folder: Path) -> Path:
+    """A copy of the source whose code is another."""
+    shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    schedule = folder / "src/paribus/train/schedule.py"
+    schedule.write_text(schedule.read_text() + "\n\nANOTHER_VALUE = 7\n")
+    return folder / "src"
+
+
+def test_nodes_that_join_later_are_used_if_they_are_fit(
+    shared: Shared, cluster: RayNodes, tmp_path: Path
+) -> None:
+    address = ("--on", "ray", "--ray-address", cluster.address, "--jobs", "2")
+    long = ("--set", "base.training.n_steps=100000")
+    with shared.driver(cluster.environment(), "later", *address, *long) as driver:
+        wait_for_checkpoint(shared.folder / "later")
+        assert driver.stdout is not None
+        with cluster.joined({"PYTHONPATH": str(other_code(tmp_path))}):
+            lines = iter(driver.stdout.readline, "")
+            note = next(line for line in lines if "other code" in line)
+        with cluster.joined() as other:
+            wait_for_checkpoint(shared.folder / "later", other.pid)
+            driver.send_signal(signal.SIGTERM)
+            driver.communicate(timeout=PATIENCE)
+    assert note.rstrip().endswith("; this node is not used")
+    assert driver.returncode == 75
+
+
+def test_a_cell_that_loses_its_workers_again_and_again_has_failed(
+    shared: Shared, cluster: RayNodes
+) -> None:
+    address = ("--on", "ray", "--ray-address", cluster.address, "--jobs", "2")
+    owners: set[int] = set()
+    with shared.driver(cluster.environment(), "lossy", *address) as driver:
+        for _ in range(3):
+            run = wait_for_checkpoint(shared.folder / "lossy", besides=owners)
+            owner = json.loads((run / "lock").read_text())["pid"]
+            owners.add(owner)
+            actor = psutil.Process(owner).parent()
+            assert actor is not None
+            actor.kill()
+        said, _ = driver.communicate(timeout=PATIENCE)
+    assert driver.returncode == 4, said
+    assert "seed 1: it has lost 3 workers, the last one on " in said
+    assert len(re.findall(r"it goes on elsewhere from its last checkpoint", said)) == 2
+    again = shared.run(plain_environment(), "lossy", "--jobs", "2")
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_run_that_no_node_has_room_for_is_refused(shared: Shared, cluster: RayNodes) -> None:
+    environment = cluster.environment({"OMP_NUM_THREADS": "3"})
+    done = shared.run(
+        environment, "large", "--on", "ray", "--ray-address", cluster.address, "--jobs", "1"
+    )
+    assert done.returncode == 1, done.stdout
+    assert "no node of the Ray cluster has room for a run, which takes one CPU for" in done.stderr
+    assert "each of its threads, 3 in all; add such a node, or change --jobs" in done.stderr
 
 
 def test_no_cluster_at_an_address_is_said(shared: Shared) -> None:
