@@ -134,8 +134,10 @@ def answers(run: Path) -> dict[str, list[str]]:
     }
 
 
-def wait_for_checkpoint(runs: Path, node: int | None = None, besides: Collection[int] = ()) -> Path:
-    """A run in the middle, of a process of this node, or of any besides some."""
+def wait_for_checkpoint(
+    runs: Path, node: int | None = None, besides: Collection[int] = ()
+) -> tuple[Path, int]:
+    """A run in the middle and its process, which is one of this node, or any besides some."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         numbers = None if node is None else {process.pid for process in process_tree(node)}
@@ -144,8 +146,8 @@ def wait_for_checkpoint(runs: Path, node: int | None = None, besides: Collection
             owner = json.loads((run / "lock").read_text() or "{}").get("pid")
             is_open = "finished" not in (run / "state").read_text()
             is_asked = owner in numbers if numbers is not None else owner not in besides
-            if is_open and is_asked:
-                return run
+            if is_open and is_asked and owner is not None:
+                return run, owner
         time.sleep(0.02)
     raise AssertionError("no run came so far")
 
@@ -158,7 +160,7 @@ def test_a_node_that_is_killed_in_the_middle_loses_nothing(
         cluster.joined() as other,
         shared.driver(cluster.environment(), "killed", *address, "--jobs", "2") as driver,
     ):
-        run = wait_for_checkpoint(shared.folder / "killed", other.pid)
+        run, _ = wait_for_checkpoint(shared.folder / "killed", other.pid)
         cluster.kill(other)
         assert "finished" not in (run / "state").read_text()
         said, _ = driver.communicate(timeout=PATIENCE)
@@ -173,7 +175,7 @@ def test_an_interrupted_study_is_saved_and_goes_on_locally(
 ) -> None:
     address = ("--on", "ray", "--ray-address", cluster.address)
     with shared.driver(cluster.environment(), "interrupted", *address, "--jobs", "2") as driver:
-        run = wait_for_checkpoint(shared.folder / "interrupted")
+        run, _ = wait_for_checkpoint(shared.folder / "interrupted")
         driver.send_signal(signal.SIGTERM)
         said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 75, said
@@ -262,8 +264,7 @@ def test_a_cell_that_loses_its_workers_again_and_again_has_failed(
     owners: set[int] = set()
     with shared.driver(cluster.environment(), "lossy", *address) as driver:
         for _ in range(3):
-            run = wait_for_checkpoint(shared.folder / "lossy", besides=owners)
-            owner = json.loads((run / "lock").read_text())["pid"]
+            _, owner = wait_for_checkpoint(shared.folder / "lossy", besides=owners)
             owners.add(owner)
             actor = psutil.Process(owner).parent()
             assert actor is not None
