@@ -325,7 +325,7 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
         r" under"
         r" the former"
     )
-    jobs = "; on a CPU --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
+    jobs = "; --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
     with pytest.raises(
         RecordError,
         match=(

@@ -57,8 +57,8 @@ from paribus.workspace import Execution, Local, Place, Ray, Workspace
 
 FAILED_STATUS = 4
 JOBS_HELP = (
-    "Number of runs at a time; on a CPU, a single run uses all threads, and several use one thread"
-    " each. With --on ray, it is the number on each node, or on each GPU."
+    "Number of runs at a time; a single run uses all threads of the processor, and several use one"
+    " thread each. With --on ray, it is the number on each node, or on each GPU."
 )
 LOCAL, RAY = "local", "ray"
 ON_HELP = "Where the runs are carried out: local (this machine) or ray (a Ray cluster)."

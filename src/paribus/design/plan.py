@@ -210,9 +210,9 @@ def make_plan(
 
 
 def run_environment(device: torch.device, n_jobs: int) -> dict[str, Any]:
-    """What the runs are made under: on a CPU, runs side by side have one thread each."""
+    """What the runs are made under: runs side by side have one thread each."""
     alone = current_environment(torch.get_num_threads(), device_kind(device), cudnn_version(device))
-    if n_jobs > 1 and device.type == "cpu":
+    if n_jobs > 1:
         return {**alone, **ONE_THREAD}
     return alone
 

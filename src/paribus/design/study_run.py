@@ -283,15 +283,15 @@ def _require_one_environment(
             f"{study.folder}: some of its runs were made under another environment:"
             f" {'; '.join(descriptions)};"
             " continue under the former one, use another folder with --runs, or give"
-            f" --accept-environment, which the report then mentions{_threads_advice(changes, plan)}"
+            f" --accept-environment, which the report then mentions{_threads_advice(changes)}"
         )
 
 
-def _threads_advice(changes: Mapping[str, Any], plan: Plan) -> str:
+def _threads_advice(changes: Mapping[str, Any]) -> str:
     """Where it is threads that differ, the option that decides them."""
-    if "n_threads" not in changes or plan.environment["device"] != "cpu":
+    if "n_threads" not in changes:
         return ""
-    return "; on a CPU --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
+    return "; --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
 
 
 def _note_older_runs(cells: Sequence[Cell], study: Study) -> None:

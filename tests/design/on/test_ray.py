@@ -81,11 +81,10 @@ def test_workers_have_the_threads_of_local_runs_whatever_ray_sets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert worker_variables(CPU, 2)["OMP_NUM_THREADS"] == "1"
-    assert worker_variables(CPU, 1)["OMP_NUM_THREADS"] is None
+    assert worker_variables(2)["OMP_NUM_THREADS"] == "1"
+    assert worker_variables(1)["OMP_NUM_THREADS"] is None
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    assert worker_variables(CPU, 1)["OMP_NUM_THREADS"] == "7"
-    assert worker_variables(CUDA, 2)["OMP_NUM_THREADS"] == "7"
+    assert worker_variables(1)["OMP_NUM_THREADS"] == "7"
 
 
 def environment_of_child(
@@ -121,7 +120,7 @@ def test_a_node_worker_makes_a_run_and_starts_again_after_its_process_has_died(
     study = open_study(tmp_path / "runs", "one")
     execution = Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)
     cell = small_cell(study_cache, 2)
-    worker = NodeWorker(worker_variables(CPU, 2), str(tmp_path / "nowhere"))
+    worker = NodeWorker(worker_variables(2), str(tmp_path / "nowhere"))
     assert "'nothing'" in worker.run_job({"run": {"nothing": 1}})["failed"]
     assert worker.process is not None
     worker.process.kill()
@@ -137,7 +136,7 @@ def test_a_node_worker_that_is_stopped_saves_its_run(tmp_path: Path, study_cache
     study = open_study(tmp_path / "runs", "one")
     execution = Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)
     cell = small_cell(study_cache, 4000)
-    worker = NodeWorker(worker_variables(CPU, 2), str(tmp_path))
+    worker = NodeWorker(worker_variables(2), str(tmp_path))
     rows = study.root / cell.name / "rows.jsonl"
 
     def stop() -> None:

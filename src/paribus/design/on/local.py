@@ -139,9 +139,8 @@ def _start_process(
     number: int, device: torch.device, variables: Mapping[str, str]
 ) -> subprocess.Popen[str]:
     surroundings = {**os.environ, **variables}
-    if device.type == "cpu":
-        surroundings["OMP_NUM_THREADS"] = "1"  # torch.set_num_threads does not bound every product
-    elif device.type == "cuda":
+    surroundings["OMP_NUM_THREADS"] = "1"  # torch.set_num_threads does not bound every product
+    if device.type == "cuda":
         visible_devices = os.environ.get("CUDA_VISIBLE_DEVICES")
         if visible_devices:
             names = visible_devices.split(",")

@@ -213,7 +213,7 @@ class RayCluster(Scheduler):
 
     def _start_worker(self, node: str, host: str, n_cpus: float, gpu_share: float) -> _Worker:
         strategies = import_module("ray.util.scheduling_strategies")
-        variables = worker_variables(self.device, self.execution.n_jobs)
+        variables = worker_variables(self.execution.n_jobs)
         actor_class = self.ray.remote(ray_worker.NodeWorker).options(
             num_cpus=n_cpus,
             num_gpus=gpu_share,

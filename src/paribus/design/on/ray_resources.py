@@ -47,9 +47,9 @@ def run_resources(device: torch.device, n_jobs: int) -> RunResources:
     raise UnsupportedError(f"--on ray cannot share out the device {device.type}; use cpu or cuda")
 
 
-def worker_variables(device: torch.device, n_jobs: int) -> dict[str, str | None]:
+def worker_variables(n_jobs: int) -> dict[str, str | None]:
     """What the environment of a worker has whatever Ray says: what it would have here."""
     variables = {name: os.environ.get(name) for name in _VARIABLES}
-    if device.type == "cpu" and n_jobs > 1:
+    if n_jobs > 1:
         variables["OMP_NUM_THREADS"] = "1"
     return variables
