@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from paribus.analyse.law_sensitivity import OtherReading, other_readings
 from paribus.analyse.laws.equal_loss import (
     EqualLoss,
     FittedLoss,
@@ -17,7 +18,7 @@ from paribus.analyse.laws.equal_loss import (
     fitted_curve,
 )
 from paribus.analyse.laws.exponents import ExponentVerdict, compare_exponents
-from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
+from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals, one_floor_p
 from paribus.analyse.laws.points import LawPoint, cells_by_arm
 from paribus.analyse.laws.prediction import LawPrediction, predict_loss
 from paribus.analyse.run_table import Row, column_of, select_rows
@@ -46,6 +47,7 @@ class StudyLaws:
     verdicts: tuple[ExponentVerdict, ...]
     multipliers: tuple[LawMultiplier, ...]
     curves: Mapping[str, tuple[FittedLoss, ...]]  # by arm: its law along its path
+    one_floor_p: float | None  # of the F test that all arms have one E; None for one arm alone
 
     @property
     def arms(self) -> list[str]:
@@ -61,6 +63,9 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     points = ladder_points(plan, rows)
     cells = cells_by_arm(points)
     fit, names = fit_arms(list(cells.values())), list(cells)
+    floor_p = None
+    if len(names) > 1:
+        floor_p = float(one_floor_p(fit, fit_arms(list(cells.values()), shared_floor=False))[0])
     pairs = [pair for pair in _pairs(plan) if set(pair) <= set(names)]
     paths = {name: compute_path(_path(plan, name)) for name in names}
     multipliers = []
@@ -76,7 +81,20 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
         curves={
             name: tuple(fitted_curve(fit, place, paths[name])) for place, name in enumerate(names)
         },
+        one_floor_p=floor_p,
     )
+
+
+def study_readings(plan: PlanRecord, rows: Sequence[Row], laws: StudyLaws) -> list[OtherReading]:
+    """The laws of a study under other readings, arm by arm."""
+    non_embedding: dict[tuple[str, str], float] = {}
+    points = ladder_points(plan, rows)
+    for point in points:
+        assert point.rung is not None
+        size = int(point.rung.split(":")[0])
+        price = _rung(plan, size).arms[point.arm].price
+        non_embedding[point.arm, point.rung] = price.non_embedding_parameters
+    return other_readings(laws.fit, points, non_embedding)
 
 
 def ladder_points(plan: PlanRecord, rows: Sequence[Row]) -> list[LawPoint]:

@@ -17,6 +17,7 @@ from paribus.design.ready_arms import (
     require_declared_match,
 )
 from paribus.errors import SpecError
+from paribus.record import ControlLine, Mark
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.design import Design, control_arm
@@ -51,10 +52,11 @@ def plan_rungs(
     ladder = design.ladder
     if ladder is None:
         return ()
-    if ladder.rate_power and uses_mup(baseline.run.last_architecture):
+    if (ladder.rate_power or ladder.rate_sizes) and uses_mup(baseline.run.last_architecture):
         raise SpecError(
-            f"ladder.rate_power is {ladder.rate_power:g} with init 'mup', under which one rate"
-            " serves all widths; leave it out, or use another init"
+            f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
+            f" {list(ladder.rate_sizes)} with init 'mup', under which one rate serves all widths;"
+            " leave them out, or use another init"
         )
     sizes, problems = list(ladder.sizes), list[str]()
     if ladder.prediction is not None:
@@ -70,6 +72,36 @@ def plan_rungs(
     _require_fittable([rung for rung in rungs if not rung.is_predicted])
     _require_enough_steps(rungs)
     return tuple(rungs)
+
+
+def ladder_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
+    """Lines of the control table for how sizes grow: one rule for all arms but the control."""
+    ladder = design.ladder
+    if ladder is None:
+        return ()
+    control, heads = control_arm(design), "as many dimensions as in the base"
+    if ladder.d_head is not None:
+        heads = f"{ladder.d_head} dimensions"
+    rate, mark = f"(d_model / that of the base)^{ladder.rate_power:g}", Mark.EQUAL
+    if ladder.rate_sizes:
+        mark = Mark.TUNED
+        rate = (
+            f"swept at d_model {', '.join(map(str, ladder.rate_sizes))}; a level of its own, and"
+            " one power of the parameters"
+        )
+    rules = {
+        "ladder.sizes": ", ".join(map(str, ladder.sizes)),
+        "ladder.depth": ladder.depth,
+        "ladder.heads": heads,
+        "ladder.rate": rate,
+    }
+    note = "" if control is None else f"{control} is not on the ladder"
+    lines: list[ControlLine] = []
+    for path, rule in rules.items():
+        values = dict.fromkeys([arm.name for arm in arms], rule)
+        own = mark if path == "ladder.rate" else Mark.EQUAL
+        lines.append(ControlLine(path=path, mark=own, values=values, note=note))
+    return tuple(lines)
 
 
 def rung_rate(ladder: Ladder, rate: float, size: int, base_size: int) -> float:

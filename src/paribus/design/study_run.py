@@ -21,12 +21,14 @@ from paribus.design.cells import (
     sweep_cells,
 )
 from paribus.design.execute import cells_of_shard, execute_cells
+from paribus.design.ladder_rates import RungRates, read_rung_rates, size_plans
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
 from paribus.design.stage_tuning import (
     SweepRunner,
     first_sweep,
     known_tuning,
+    tune_ladder,
     tune_stages,
     written_rates,
 )
@@ -167,9 +169,13 @@ def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatche
             return StudyProgress(result.failures, len(result.open_elsewhere), None)
         plan, rates = tuned.plan, tuned.rates
         _require_rates_of_series(plan, rates)
+        rung_rates, result = tune_ladder(plan, study, SweepRunner(pool, watcher, later))
+        if result.failures or result.open_elsewhere:
+            return StudyProgress(result.failures, len(result.open_elsewhere), rates)
     else:
         study.remove_rates()
-    rounds = _rounds(plan, rates)
+        rung_rates = None
+    rounds = _rounds(plan, rates, rung_rates)
     _note_older_runs(rounds["runs"], study)
     study.add_cells([cell.record for cell in itertools.chain.from_iterable(rounds.values())])
     failures: dict[str, str] = {}
@@ -237,25 +243,36 @@ def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
     tuned = known_tuning(plan, study)
     if tuned is None:
         return [*first_sweep(plan), None]
-    swept_cells = sweep_cells(tuned.plan, rate_grid(plan.design, plan.arms))
-    return [*swept_cells, *_all_cells(tuned.plan, tuned.rates)]
+    swept_cells = list(sweep_cells(tuned.plan, rate_grid(plan.design, plan.arms)))
+    sizes = size_plans(tuned.plan)
+    for own in sizes:
+        grid = rate_grid(own.plan.design, own.plan.arms)
+        swept_cells += sweep_cells(own.plan, grid, size=own.size)
+    rung_rates = read_rung_rates(tuned.plan, study) if sizes else None
+    if sizes and rung_rates is None:
+        return [*swept_cells, None]
+    return [*swept_cells, *_all_cells(tuned.plan, tuned.rates, rung_rates)]
 
 
-def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
+def _rounds(
+    plan: Plan, rates: Mapping[str, float], rung_rates: RungRates | None = None
+) -> dict[str, tuple[Cell, ...]]:
     """What is run at the tuned rates, round by round: the reported runs first."""
     rounds = {
         "runs": reported_cells(plan, rates),
         "bracket": bracket_cells(plan, rates),
         "lengths": length_cells(plan, rates),
         "noise": variance_cells(plan, rates),
-        "ladder": ladder_cells(plan, rates),
-        PREDICTED: ladder_cells(plan, rates, is_predicted=True),
+        "ladder": ladder_cells(plan, rates, rung_rates),
+        PREDICTED: ladder_cells(plan, rates, rung_rates, is_predicted=True),
     }
     return {name: cells for name, cells in rounds.items() if cells}
 
 
-def _all_cells(plan: Plan, rates: Mapping[str, float]) -> list[Cell]:
-    return list(itertools.chain.from_iterable(_rounds(plan, rates).values()))
+def _all_cells(
+    plan: Plan, rates: Mapping[str, float], rung_rates: RungRates | None = None
+) -> list[Cell]:
+    return list(itertools.chain.from_iterable(_rounds(plan, rates, rung_rates).values()))
 
 
 def _require_one_environment(

@@ -20,6 +20,7 @@ import torch
 from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
 from paribus.design.asked_tasks import asked_tasks
 from paribus.design.cells import Cell
+from paribus.design.compiled_cache import compiled_folders
 from paribus.design.mps import shared_gpu
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
@@ -71,13 +72,14 @@ class WorkerPool:
         self.device = select_device(execution.workspace.device)
         self.workers: list[Worker] = []
         self.verified_texts: dict[str, VerifiedText] = {}  # by their fingerprints
-        self._variables: dict[str, str] = {}  # of the workers' environment
+        # of the workers' environment
+        self.worker_variables = compiled_folders(execution.workspace.cache_folder, os.environ)
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
         means = self.execution
         if self.device.type == "cuda" and means.n_jobs > 1 and means.use_mps:
-            self._variables = self._closing.enter_context(shared_gpu())
+            self.worker_variables |= self._closing.enter_context(shared_gpu())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +105,7 @@ class WorkerPool:
         by SystemExit(75).
         """
         for number in range(len(self.workers), min(self.execution.n_jobs, len(cells))):
-            self.workers.append(Worker(number, self.device, self._variables))
+            self.workers.append(Worker(number, self.device, self.worker_variables))
         queue, failures = list(cells), dict[str, str]()
         lock, signal_numbers = threading.Lock(), list[int]()
 

@@ -23,7 +23,6 @@ from paribus.report.charts import (
     row_key,
 )
 from paribus.report.curve_plots import HEIGHT, ChartRow
-from paribus.report.laws import laws_of_report
 from paribus.report.numbers import format_count, format_flops, score, significant
 from paribus.report.report_data import ReportData
 
@@ -34,7 +33,7 @@ BEYOND = [4, 4]  # dashes of a line beyond its data
 
 def law_plots(report: ReportData) -> list[Plot]:
     """The plots of a ladder; none where there are no laws."""
-    laws = laws_of_report(report)
+    laws = report.laws
     if laws is None or isinstance(laws, str):
         return []
     points = list(_run_points(report))

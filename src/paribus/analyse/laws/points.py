@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from paribus.errors import SpecError
 
 MIN_SIZES, MIN_SPREAD = 3, 4.0  # sizes of two durations, and how far apart these must be
+ROUNDED = 0.95  # of that factor is enough: durations are whole steps
 SAME_SIZE = 1.1  # sizes within this factor are one: those read off a figure are not exact
 MIN_SIZES_BROKEN = 8
 N_LAW_PARAMETERS = 5  # E, A, B, α, β
@@ -79,7 +80,8 @@ def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "p
     place = f"points of {arm!r}" if arm else "points"
     _require_positive(points, place)
     sizes = _durations_by_size(points)
-    spread = [size for size, tokens in sizes.items() if max(tokens) >= MIN_SPREAD * min(tokens)]
+    least = ROUNDED * MIN_SPREAD
+    spread = [size for size, tokens in sizes.items() if max(tokens) >= least * min(tokens)]
     n_cells = len({(point.parameters, point.tokens) for point in points})
     if len(spread) < MIN_SIZES:
         raise SpecError(
