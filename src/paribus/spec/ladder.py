@@ -48,7 +48,7 @@ class Ladder(Spec):
     this power. 0 for `init = "mup"`, which is made for it. With `rate_sizes` the grids of the
     sweeps are centred there.
     """
-    rate_sizes: Annotated[tuple[Count, ...], BeforeValidator(as_tuple)] = ()
+    rate_sizes: Annotated[tuple[Count, ...], BeforeValidator(as_tuple)] | None = None
     """Sizes at which the rate of every arm is swept as `tune` says, at least three of `sizes`. The
     rates of all rungs follow a power of the parameters that is fitted to what is found: a level
     for each arm, and one power. If left out: `rate_power` alone gives the rates.

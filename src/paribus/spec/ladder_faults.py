@@ -50,7 +50,7 @@ def ladder_faults(design: Design) -> Iterator[str]:
 
 def _rate_faults(design: Design, ladder: Ladder) -> Iterator[str]:
     """What is wrong with the sizes at which rates are swept."""
-    swept = ladder.rate_sizes
+    swept = ladder.rate_sizes or ()
     if not swept:
         return
     if len(set(swept)) < MIN_RATE_SIZES or not set(swept) <= set(ladder.sizes):
