@@ -10,9 +10,9 @@ from trained_study import make_small_plan
 from paribus.cli.terminal.console import console
 from paribus.cli.terminal.plan_tables import print_proposed_jobs
 from paribus.design.plan import Plan
-from paribus.design.proposed_jobs import Machine, ProposedJobs, machine_of, propose_jobs
+from paribus.design.proposed_jobs import GpuLimits, ProposedJobs, gpu_limits, propose_jobs
 
-GPU = Machine(n_bytes=140 << 30, n_gpus=1, n_cores=64)
+GPU = GpuLimits(n_bytes=140 << 30, n_gpus=1, n_cores=64)
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +54,14 @@ def test_small_models_share_a_gpu(plan: Plan, sizes: tuple[int, ...], n_jobs: in
     ],
 )
 def test_memory_cores_and_runs_are_limits(
-    plan: Plan, machine: Machine, n_runs: int, expected: tuple[int, str]
+    plan: Plan, machine: GpuLimits, n_runs: int, expected: tuple[int, str]
 ) -> None:
     proposed = propose_jobs(plan, n_runs, machine)
     assert (proposed.n_jobs, proposed.limit) == expected
 
 
 def test_nothing_is_proposed_for_a_cpu() -> None:
-    assert machine_of(torch.device("cpu")) is None
+    assert gpu_limits(torch.device("cpu")) is None
 
 
 @pytest.mark.parametrize(

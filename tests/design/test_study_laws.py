@@ -119,7 +119,7 @@ def test_the_law_is_drawn_along_the_path_of_each_arm(
 def test_a_larger_run_is_predicted(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
     laws = study_laws(plan, rows)
     assert laws is not None
-    predictions = predict_rung(plan, laws, 3)
+    predictions = predict_rung(plan, laws.fit, 3)
     assert [one.arm for one in predictions] == laws.arms
     for one in predictions:
         truth = planted_loss(one.arm, one.parameters, one.tokens)

@@ -60,8 +60,7 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     """
     if not plan.rungs:
         return None
-    points = ladder_points(plan, rows)
-    cells = cells_by_arm(points)
+    cells = cells_by_arm(ladder_points(plan, rows))
     fit, names = fit_arms(list(cells.values())), list(cells)
     floor_p = None
     if len(names) > 1:
@@ -117,17 +116,20 @@ def ladder_points(plan: PlanRecord, rows: Sequence[Row]) -> list[LawPoint]:
     return points
 
 
-def predict_rung(plan: PlanRecord, laws: StudyLaws, n_seeds: int) -> list[LawPrediction]:
+def ladder_fit(plan: PlanRecord, rows: Sequence[Row]) -> LawFit:
+    """The laws of all arms with one E. SpecError where too few runs have come to an end."""
+    return fit_arms(list(cells_by_arm(ladder_points(plan, rows)).values()))
+
+
+def predict_rung(plan: PlanRecord, fit: LawFit, n_seeds: int) -> list[LawPrediction]:
     """What the laws say of the rung that is predicted, arm by arm; nothing where there is none."""
     predictions: list[LawPrediction] = []
     for rung in plan.rungs:
         if not rung.is_predicted:
             continue
-        for place, name in enumerate(laws.arms):
-            price = rung.arms[name].price
-            predictions.append(
-                predict_loss(laws.fit, price.parameters, rung.tokens[0], place, n_seeds)
-            )
+        for place, cells in enumerate(fit.arms):
+            price = rung.arms[cells.arm].price
+            predictions.append(predict_loss(fit, price.parameters, rung.tokens[0], place, n_seeds))
     return predictions
 
 

@@ -36,7 +36,7 @@ from paribus.design import (
     make_plan,
     plan_record,
 )
-from paribus.design.proposed_jobs import machine_of, propose_jobs
+from paribus.design.proposed_jobs import gpu_limits, propose_jobs
 from paribus.design.series import require_same_design, series_member
 from paribus.errors import ConfoundError, SpecError, UnsupportedError
 from paribus.record import is_folder_name, open_study
@@ -167,7 +167,7 @@ def command(
     past_noise = largest_past_noise(runs, study_plan.design.primary.measure.model_dump(mode="json"))
     cost = estimate_cost(study_plan, workspace)
     print_cost(study_plan, cost, page, past_noise)
-    machine = machine_of(select_device(device))
+    machine = gpu_limits(select_device(device))
     if machine is not None:
         print_proposed_jobs(propose_jobs(study_plan, cost.n_runs, machine), page)
     if departure is None:

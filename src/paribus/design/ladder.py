@@ -55,8 +55,8 @@ def plan_rungs(
     if (ladder.rate_power or ladder.rate_sizes) and uses_mup(baseline.run.last_architecture):
         raise SpecError(
             f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
-            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all widths;"
-            " leave them out, or use another init"
+            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all"
+            " widths; leave them out, or use another init"
         )
     sizes, problems = list(ladder.sizes), list[str]()
     if ladder.prediction is not None:

@@ -32,7 +32,7 @@ class ProposedJobs:
 
 
 @dataclass(frozen=True)
-class Machine:
+class GpuLimits:
     """What bounds the number of jobs."""
 
     n_bytes: int  # of one GPU
@@ -40,16 +40,16 @@ class Machine:
     n_cores: int
 
 
-def machine_of(device: torch.device) -> Machine | None:
+def gpu_limits(device: torch.device) -> GpuLimits | None:
     """The GPUs of this machine; None where runs are made on none."""
     if device.type != "cuda":
         return None
     n_bytes = torch.cuda.get_device_properties(device).total_memory
     n_gpus = 1 if device.index is not None else torch.cuda.device_count()
-    return Machine(n_bytes, n_gpus, os.cpu_count() or 1)
+    return GpuLimits(n_bytes, n_gpus, os.cpu_count() or 1)
 
 
-def propose_jobs(plan: Plan, n_runs: int, machine: Machine) -> ProposedJobs:
+def propose_jobs(plan: Plan, n_runs: int, machine: GpuLimits) -> ProposedJobs:
     """As many as the size of most of the work asks for, and memory, cores and runs allow."""
     weighted = sorted(_weighted_arms(plan), key=lambda pair: pair[1].price.parameters)
     half, parameters = sum(flops for flops, _ in weighted) / 2, 0

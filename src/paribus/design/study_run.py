@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse import study_rows
-from paribus.analyse.study_laws import predict_rung, study_laws
+from paribus.analyse.study_laws import ladder_fit, predict_rung
 from paribus.design.asked_tasks import write_tasks
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import (
@@ -203,15 +203,14 @@ def _lock_predictions(plan: Plan, study: Study) -> None:
     assert ladder is not None
     record = plan_record(plan)
     try:
-        laws = study_laws(record, study_rows(study))
+        fit = ladder_fit(record, study_rows(study))
     except SpecError as fault:
         raise RecordError(
             f"{study.folder}: the largest run cannot be predicted: {fault}; mend or leave out the"
             " runs that did not finish, or leave out ladder.prediction"
         ) from None
-    assert laws is not None
     n_seeds = min(ladder.n_seeds, len(plan.seeds))
-    study.lock_predictions([asdict(one) for one in predict_rung(record, laws, n_seeds)])
+    study.lock_predictions([one.table for one in predict_rung(record, fit, n_seeds)])
 
 
 def _flops(cells: Iterable[Cell]) -> float:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf, isfinite
+from math import isfinite
 from typing import Any
 
 from paribus.analyse.law_sensitivity import OtherReading
 from paribus.analyse.laws.exponents import SAME, UNDECIDED, ExponentDifference, ExponentVerdict
 from paribus.analyse.laws.fit import LawEstimate
+from paribus.analyse.laws.points import unlogged
 from paribus.analyse.laws.prediction import (
     LawPrediction,
     PredictionOutcome,
     compare_with_outcome,
+    read_prediction,
 )
 from paribus.analyse.run_table import column_of, select_rows
 from paribus.analyse.study_laws import LawMultiplier, StudyLaws
@@ -49,7 +51,6 @@ EXPONENT_HEADING = (
 READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
 NOT_RUN = "not run yet"
-MAX_LOG = 700.0  # of a number that a float can hold, about
 _SYMBOLS = {"alpha": "α", "beta": "β"}
 
 
@@ -135,7 +136,7 @@ def prediction_lines(report: ReportData, predictions: Sequence[Any]) -> list[tup
     """What was predicted before the largest run, beside what it came to."""
     lines: list[tuple[str, ...]] = []
     for table in predictions:
-        prediction = LawPrediction(**table)
+        prediction = read_prediction(table)
         outcome = _outcome(report, prediction)
         measured = DASH if outcome is None else significant(outcome.loss, 4)
         lines.append(
@@ -144,7 +145,7 @@ def prediction_lines(report: ReportData, predictions: Sequence[Any]) -> list[tup
                 format_count(prediction.parameters),
                 format_count(prediction.tokens),
                 significant(prediction.loss, 4),
-                f"{significant(prediction.low, 4)} to {significant(prediction.high, 4)}",
+                describe_prediction_interval(prediction),
                 measured,
                 describe_outcome(report, prediction),
             )
@@ -173,8 +174,11 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
 
 def _estimate(one: LawEstimate) -> str:
     low = "0" if one.low <= 0 else significant(one.low)
-    high = significant(one.high) if isfinite(one.high) else "no bound"
-    return f"{significant(one.estimate)} ({low} to {high})"
+    return f"{_end(one.estimate)} ({low} to {_end(one.high)})"
+
+
+def _end(value: float) -> str:
+    return significant(value) if isfinite(value) else "no bound"
 
 
 def _signed_interval(found: ExponentDifference) -> str:
@@ -186,12 +190,7 @@ def _signed_end(value: float) -> str:
 
 
 def _unlogged(one: LawEstimate) -> LawEstimate:
-    return LawEstimate(_exp(one.estimate), _exp(one.low), _exp(one.high))
-
-
-def _exp(value: float) -> float:
-    """e to this power; infinite where that is more than a number can hold."""
-    return exp(value) if value < MAX_LOG else inf
+    return LawEstimate(unlogged(one.estimate), unlogged(one.low), unlogged(one.high))
 
 
 def _exponent_word(one: ExponentVerdict) -> str:
@@ -215,13 +214,24 @@ def _describe_multiplier(one: LawMultiplier) -> str:
         assert point.low is not None
         assert point.high is not None
         parts.append(
-            f"{significant(point.factor)} ({significant(point.low)} to {significant(point.high)})"
+            f"{significant(point.factor)} ({significant(point.low)} to {_end(point.high)})"
             f" at {format_flops(point.compute)}"
         )
     return (
         f"{pair}: the compute that {quote_arm(one.against)} needs for the same loss, over that of"
         f" {quote_arm(one.arm)}: {', '.join(parts)}. {one.crossing.words.capitalize()}."
     )
+
+
+def describe_prediction_interval(prediction: LawPrediction) -> str:
+    """The two ends, or that there is none."""
+    return describe_interval(prediction.low, prediction.high, 4)
+
+
+def describe_interval(low: float, high: float, n_digits: int = 3) -> str:
+    """The two ends of an interval of numbers above 0, which may have no upper end."""
+    last = significant(high, n_digits) if isfinite(high) else "no bound"
+    return f"{significant(low, n_digits)} to {last}"
 
 
 def predicted_losses(report: ReportData, arm: str) -> dict[int, float]:

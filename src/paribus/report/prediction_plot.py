@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from paribus.analyse.laws.prediction import LawPrediction
+from paribus.analyse.laws.prediction import LawPrediction, read_prediction
 from paribus.report.charts import (
     Plot,
     chart_data,
@@ -19,8 +19,8 @@ from paribus.report.charts import (
     row_key,
 )
 from paribus.report.gain_chart import LEADING, break_name
-from paribus.report.laws import describe_outcome, predicted_losses
-from paribus.report.numbers import format_count, score, significant
+from paribus.report.laws import describe_outcome, describe_prediction_interval, predicted_losses
+from paribus.report.numbers import format_count, score
 from paribus.report.report_data import ReportData
 
 ROW_HEIGHT, EDGE = 46, 12  # pixels of an arm, and of all of them together
@@ -32,7 +32,7 @@ ChartRow = dict[str, Any]
 
 def prediction_plot(report: ReportData) -> list[Plot]:
     """The predictions of a ladder; none where nothing was predicted."""
-    predictions = [LawPrediction(**table) for table in report.predictions]
+    predictions = [read_prediction(table) for table in report.predictions]
     if not predictions:
         return []
     bars: list[ChartRow] = []
@@ -73,7 +73,7 @@ def _bar(report: ReportData, one: LawPrediction, place: int, words: str) -> Char
         "low": one.low,
         "high": one.high,
         "score": score(one.loss, unit),
-        "interval": f"{significant(one.low, 4)} to {significant(one.high, 4)}",
+        "interval": describe_prediction_interval(one),
         "words": words,
     }
 

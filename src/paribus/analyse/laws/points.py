@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite, log
+from math import exp, inf, isfinite, log
 from statistics import fmean
 
 import numpy as np
@@ -20,6 +20,7 @@ SAME_SIZE = 1.1  # sizes within this factor are one: those read off a figure are
 MIN_SIZES_BROKEN = 8
 N_LAW_PARAMETERS = 5  # E, A, B, α, β
 FORMS = ("plain", "broken")
+MAX_LOG = 700.0  # of a number that a float can hold, about
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class LawCells:
     def pure_df(self) -> int:
         """Degrees of freedom between seeds of the same cell."""
         return int(self.n_runs_C.sum()) - len(self.n_runs_C)
+
+
+def unlogged(value: float) -> float:
+    """e to this power; infinite where that is more than a number can hold."""
+    return exp(value) if value < MAX_LOG else inf
 
 
 def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
