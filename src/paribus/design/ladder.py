@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.analyse.laws.points import ROUNDED
 from paribus.design.arms import arms_of
 from paribus.design.quantities import PlannedArm
 from paribus.design.ready_arms import (
@@ -186,7 +187,8 @@ def _require_fittable(rungs: Sequence[Rung]) -> None:
     """SpecError where too few sizes keep two durations that lie apart."""
     n_spread = 0
     for rung in rungs:
-        n_spread += bool(rung.tokens) and rung.tokens[-1] / rung.tokens[0] >= MIN_SPREAD
+        least = ROUNDED * MIN_SPREAD  # tokens are whole numbers, too
+        n_spread += bool(rung.tokens) and rung.tokens[-1] / rung.tokens[0] >= least
     if n_spread < MIN_SIZES:
         raise SpecError(
             f"ladder: {n_spread} sizes have durations a factor {MIN_SPREAD} apart within"
