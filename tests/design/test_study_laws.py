@@ -182,3 +182,14 @@ def test_the_assumption_of_one_floor_is_told(plan: PlanRecord, rows: list[dict[s
     assert laws.one_floor_p > 0.001
     assert "must also hold, at the same level, with an E for each arm" in describe_floor(laws)
     assert all(len(line) == len(EXPONENT_HEADING) for line in exponent_lines(laws))
+
+
+def test_three_sizes_are_too_few_to_redraw_cells(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    few = [row for row in rows if row["size"] != 64]
+    laws = study_laws(plan, few)
+    assert laws is not None
+    readings = study_readings(plan, few, laws)
+    lines = reading_lines(laws, readings)
+    assert [("(no interval)" in line[-1]) for line in lines[:4]] == [False, False, False, True]

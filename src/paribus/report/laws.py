@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from paribus.analyse.law_sensitivity import OtherReading
@@ -36,7 +36,8 @@ READINGS_TITLE = "The laws under other readings"
 READINGS_NOTE = (
     "The bootstrap keeps or turns the residuals of whole cells, the same in all arms. N without"
     " embeddings leaves out the table of tokens. Huber's loss of ln L with δ = 0.001 is fitted to"
-    " each arm alone; its intervals come from redrawn cells."
+    " each arm alone; its intervals come from redrawn cells, and need"
+    " a fourth size."
 )
 LAWS_NOTE = (
     "L = E + A/N^α + B/D^β, with N all parameters, D tokens read and L the primary yardstick."
@@ -173,6 +174,8 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
 
 
 def _estimate(one: LawEstimate) -> str:
+    if isnan(one.low):
+        return f"{_end(one.estimate)} (no interval)"
     low = "0" if one.low <= 0 else significant(one.low)
     return f"{_end(one.estimate)} ({low} to {_end(one.high)})"
 

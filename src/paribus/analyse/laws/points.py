@@ -85,13 +85,11 @@ def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "p
     assert form in FORMS
     place = f"points of {arm!r}" if arm else "points"
     _require_positive(points, place)
-    sizes = _durations_by_size(points)
-    least = ROUNDED * MIN_SPREAD
-    spread = [size for size, tokens in sizes.items() if max(tokens) >= least * min(tokens)]
+    sizes, n_spread = _durations_by_size(points), count_spread_sizes(points)
     n_cells = len({(point.parameters, point.tokens) for point in points})
-    if len(spread) < MIN_SIZES:
+    if n_spread < MIN_SIZES:
         raise SpecError(
-            f"{place}: {_describe_spread(points, len(sizes), len(spread))}; a law needs"
+            f"{place}: {_describe_spread(points, len(sizes), n_spread)}; a law needs"
             f" {MIN_SIZES} sizes or more with 2 durations or more that are a factor of"
             f" {MIN_SPREAD:g} or more apart"
         )
@@ -105,6 +103,14 @@ def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "p
             f"{place}: {len(sizes)} sizes are given for a broken law; use {MIN_SIZES_BROKEN} or"
             " more, or the plain law"
         )
+
+
+def count_spread_sizes(points: Sequence[LawPoint]) -> int:
+    """How many sizes have durations that lie far enough apart."""
+    least, n_spread = ROUNDED * MIN_SPREAD, 0
+    for tokens in _durations_by_size(points).values():
+        n_spread += max(tokens) >= least * min(tokens)
+    return n_spread
 
 
 def _require_positive(points: Sequence[LawPoint], place: str) -> None:
