@@ -154,7 +154,12 @@ def test_a_ladder_is_swept_and_climbed(study_cache: Path, tmp_path: Path) -> Non
     changes = {
         **CHANGES,
         "arms.reverse": None,
+        "base.training.n_steps": 60,
+        "base.training.optimizer.rate": 0.02,
+        "tune": {"n_rates": 5, "share": 1.0},
         "ladder": {**CHANGES["ladder"], "sizes": [16, 24, 32], "rate_sizes": [16, 24, 32]},
+        "ladder.tokens_per_parameter": [2, 8],
+        "ladder.rate_power": -0.5,
         "ladder.prediction": {"size": 40, "tokens": 20_000},
     }
     execution = Execution(Workspace(tmp_path, cache=study_cache, device="cpu"))

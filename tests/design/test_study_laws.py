@@ -1,6 +1,7 @@
 """The laws of a study: from rows of its ladder to words, and a prediction that stays as it was."""
 
 import random
+from dataclasses import replace
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from trained_study import make_small_plan
 
 from paribus.analyse.law_sensitivity import BOOTSTRAP, HUBER, NON_EMBEDDING
+from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.run_table import column_of
 from paribus.analyse.study_laws import (
     ladder_points,
@@ -25,6 +27,7 @@ from paribus.report.laws import (
     EXPONENT_HEADING,
     READING_HEADING,
     describe_floor,
+    describe_unbounded,
     exponent_lines,
     law_lines,
     multiplier_sentences,
@@ -193,3 +196,16 @@ def test_three_sizes_are_too_few_to_redraw_cells(
     readings = study_readings(plan, few, laws)
     lines = reading_lines(laws, readings)
     assert [("(no interval)" in line[-1]) for line in lines[:4]] == [False, False, False, True]
+
+
+def test_runs_that_say_too_little_are_told_before_their_law(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    assert describe_unbounded(laws) == ""
+    wild = {**laws.estimates["causal"], "alpha": LawEstimate(4.99, 0.0, 1e5)}
+    loose = replace(laws, estimates={**laws.estimates, "causal": wild})
+    assert describe_unbounded(loose).startswith('Exponents without a bound: "causal". These runs')
+    (line,) = [line for line in law_lines(loose) if line[0] == "causal"]
+    assert line[4] == "4.99 (0 to no bound)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from typing import Any
 
 from paribus.analyse.law_sensitivity import OtherReading
@@ -51,7 +51,9 @@ EXPONENT_HEADING = (
 )
 READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
-NOT_RUN = "not run yet"
+NOT_RUN, NO_BOUND = "not run yet", "no bound"
+# An interval that ends beyond these has no end that means anything: of exponents, of A and B.
+MAX_EXPONENT, MAX_FACTOR = 10.0, 1e30
 _SYMBOLS = {"alpha": "α", "beta": "β"}
 
 
@@ -121,10 +123,24 @@ def _law_numbers(own: Mapping[str, LawEstimate]) -> tuple[str, ...]:
     """E, A, B, α and β, each with its interval."""
     return (
         _estimate(own["E"]),
-        _estimate(_unlogged(own["lnA"])),
-        _estimate(_unlogged(own["lnB"])),
-        _estimate(own["alpha"]),
-        _estimate(own["beta"]),
+        _estimate(_unlogged(own["lnA"]), MAX_FACTOR),
+        _estimate(_unlogged(own["lnB"]), MAX_FACTOR),
+        _estimate(own["alpha"], MAX_EXPONENT),
+        _estimate(own["beta"], MAX_EXPONENT),
+    )
+
+
+def describe_unbounded(laws: StudyLaws) -> str:
+    """Which arms have too few runs, or too noisy ones, for a law; nothing where none has."""
+    names: list[str] = []
+    for arm, own in laws.estimates.items():
+        if max(own["alpha"].high, own["beta"].high) > MAX_EXPONENT:
+            names.append(quote_arm(arm))
+    if not names:
+        return ""
+    return (
+        f"Exponents without a bound: {', '.join(names)}. These runs say too little for a law. The"
+        " numbers below are shown, and nothing should be concluded from them."
     )
 
 
@@ -162,6 +178,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
     if isinstance(laws, str):
         return {"fault": laws}
     return {
+        "unbounded": describe_unbounded(laws),
         "laws": law_lines(laws),
         "exponents": exponent_lines(laws),
         "floor": describe_floor(laws),
@@ -173,15 +190,15 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
     }
 
 
-def _estimate(one: LawEstimate) -> str:
+def _estimate(one: LawEstimate, most: float = inf) -> str:
     if isnan(one.low):
         return f"{_end(one.estimate)} (no interval)"
     low = "0" if one.low <= 0 else significant(one.low)
-    return f"{_end(one.estimate)} ({low} to {_end(one.high)})"
+    return f"{_end(one.estimate)} ({low} to {_end(one.high, most)})"
 
 
-def _end(value: float) -> str:
-    return significant(value) if isfinite(value) else "no bound"
+def _end(value: float, most: float = inf) -> str:
+    return significant(value) if isfinite(value) and value <= most else NO_BOUND
 
 
 def _signed_interval(found: ExponentDifference) -> str:
@@ -189,7 +206,7 @@ def _signed_interval(found: ExponentDifference) -> str:
 
 
 def _signed_end(value: float) -> str:
-    return format_signed(value, 3) if isfinite(value) else "no bound"
+    return format_signed(value, 3) if abs(value) <= MAX_EXPONENT else NO_BOUND
 
 
 def _unlogged(one: LawEstimate) -> LawEstimate:
@@ -233,7 +250,7 @@ def describe_prediction_interval(prediction: LawPrediction) -> str:
 
 def describe_interval(low: float, high: float, n_digits: int = 3) -> str:
     """The two ends of an interval of numbers above 0, which may have no upper end."""
-    last = significant(high, n_digits) if isfinite(high) else "no bound"
+    last = significant(high, n_digits) if isfinite(high) else NO_BOUND
     return f"{significant(low, n_digits)} to {last}"
 
 

@@ -208,6 +208,8 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if "fault" in section:
         yield f"There is no law: {_escape_markdown(section['fault'])}"
         return
+    if section["unbounded"]:
+        yield f"{_escape_markdown(section['unbounded'])}\n"
     yield from _table(LAW_HEADING, section["laws"])
     if section["exponents"]:
         yield f"\n### {EXPONENTS_TITLE}\n\n{_escape_markdown(section['floor'])}\n"
