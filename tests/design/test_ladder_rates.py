@@ -123,12 +123,13 @@ def test_the_rule_of_rates_is_in_the_control_table(plan: Plan, study_cache: Path
     own = lines["ladder.rate"]
     assert own.mark == Mark.TUNED
     assert set(own.values) == set(ARMS)
-    assert "swept at d_model 16, 32, 48" in own.values["full"]
+    assert own.values["full"] == "by sweeps"
+    assert own.note.startswith("swept at d_model 16, 32, 48; a level for each arm")
     assert lines["ladder.sizes"].values["causal"] == "16, 32, 48"
     ladder = {key: value for key, value in CHANGES["ladder"].items() if key != "rate_sizes"}
     given = make_small_plan(study_cache, {**CHANGES, "ladder": ladder})
     (line,) = [line for line in given.control_lines if line.path == "ladder.rate"]
-    assert (line.mark, line.values["full"]) == (Mark.EQUAL, "(d_model / that of the base)^-1")
+    assert (line.mark, line.values["full"]) == (Mark.EQUAL, "× (d_model / base)^-1")
 
 
 @pytest.mark.parametrize(

@@ -80,28 +80,29 @@ def ladder_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLin
     ladder = design.ladder
     if ladder is None:
         return ()
-    control, heads = control_arm(design), "as many dimensions as in the base"
+    control, heads = control_arm(design), "as in the base"
     if ladder.d_head is not None:
-        heads = f"{ladder.d_head} dimensions"
-    rate, mark = f"(d_model / that of the base)^{ladder.rate_power:g}", Mark.EQUAL
+        heads = str(ladder.d_head)
+    rate, mark, how = f"× (d_model / base)^{ladder.rate_power:g}", Mark.EQUAL, ""
     if ladder.rate_sizes:
-        mark = Mark.TUNED
-        rate = (
-            f"swept at d_model {', '.join(map(str, ladder.rate_sizes))}; a level of its own, and"
-            " one power of the parameters"
+        rate, mark = "by sweeps", Mark.TUNED
+        how = (
+            f"swept at d_model {', '.join(map(str, ladder.rate_sizes))}; a level for each arm, and"
+            " one power of the parameters for all"
         )
     rules = {
-        "ladder.sizes": ", ".join(map(str, ladder.sizes)),
-        "ladder.depth": ladder.depth,
-        "ladder.heads": heads,
-        "ladder.rate": rate,
+        "ladder.sizes": (", ".join(map(str, ladder.sizes)), ""),
+        "ladder.depth": (ladder.depth, ""),
+        "ladder.d_head": (heads, ""),
+        "ladder.rate": (rate, how),
     }
-    note = "" if control is None else f"{control} is not on the ladder"
+    off = "" if control is None else f"{control} is not on the ladder"
     lines: list[ControlLine] = []
-    for path, rule in rules.items():
+    for path, (rule, note) in rules.items():
         values = dict.fromkeys([arm.name for arm in arms], rule)
         own = mark if path == "ladder.rate" else Mark.EQUAL
-        lines.append(ControlLine(path=path, mark=own, values=values, note=note))
+        notes = "; ".join(filter(None, (note, off)))
+        lines.append(ControlLine(path=path, mark=own, values=values, note=notes))
     return tuple(lines)
 
 
