@@ -21,7 +21,9 @@ def ladder_rate_lines(report: ReportData) -> list[tuple[str, ...]]:
     if record is None:
         return []
     lines: list[tuple[str, ...]] = []
-    for arm in record["law"]["log_levels"]:
+    for arm in report.order:
+        if arm not in record["law"]["log_levels"]:
+            continue  # the control is not on the ladder
         cells: list[str] = []
         for rung in report.plan.rungs:
             rate = significant(record["rates"][str(rung.size)][arm])
@@ -37,7 +39,8 @@ def describe_rate_law(report: ReportData) -> str:
     """The power law of the rates, with its interval; nothing where nothing was swept."""
     if report.ladder_rates is None:
         return ""
-    law, swept = report.ladder_rates["law"], ", ".join(report.ladder_rates["sweeps"])
+    law = report.ladder_rates["law"]
+    swept = ", ".join(sorted(report.ladder_rates["sweeps"], key=int))
     words = (
         f"Every arm was swept at d_model {swept}; in brackets is what a sweep found. All rates"
         " follow a power of the baseline's parameters outside of embeddings, with a level for each"
