@@ -125,8 +125,8 @@ def _law_numbers(own: Mapping[str, LawEstimate]) -> tuple[str, ...]:
         _estimate(own["E"]),
         _estimate(_unlogged(own["lnA"]), MAX_FACTOR),
         _estimate(_unlogged(own["lnB"]), MAX_FACTOR),
-        _estimate(own["alpha"], MAX_EXPONENT),
-        _estimate(own["beta"], MAX_EXPONENT),
+        _exponent(own["alpha"]),
+        _exponent(own["beta"]),
     )
 
 
@@ -134,7 +134,8 @@ def describe_unbounded(laws: StudyLaws) -> str:
     """Which arms have too few runs, or too noisy ones, for a law; nothing where none has."""
     names: list[str] = []
     for arm, own in laws.estimates.items():
-        if max(own["alpha"].high, own["beta"].high) > MAX_EXPONENT:
+        ends = [abs(end) for name in ("alpha", "beta") for end in (own[name].low, own[name].high)]
+        if max(ends) > MAX_EXPONENT:
             names.append(quote_arm(arm))
     if not names:
         return ""
@@ -195,6 +196,14 @@ def _estimate(one: LawEstimate, most: float = inf) -> str:
         return f"{_end(one.estimate)} (no interval)"
     low = "0" if one.low <= 0 else significant(one.low)
     return f"{_end(one.estimate)} ({low} to {_end(one.high, most)})"
+
+
+def _exponent(one: LawEstimate) -> str:
+    """An exponent with its interval; unlike the others it may be below 0."""
+    if isnan(one.low):
+        return f"{_end(one.estimate)} (no interval)"
+    low = significant(one.low) if one.low >= -MAX_EXPONENT else NO_BOUND
+    return f"{_end(one.estimate)} ({low} to {_end(one.high, MAX_EXPONENT)})"
 
 
 def _end(value: float, most: float = inf) -> str:

@@ -59,7 +59,7 @@ class LawCells:
 
 def unlogged(value: float) -> float:
     """e to this power; infinite where that is more than a number can hold."""
-    return exp(value) if value < MAX_LOG else inf
+    return inf if value >= MAX_LOG else exp(value)
 
 
 def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
