@@ -228,4 +228,6 @@ def test_a_changed_design_is_told_by_run_and_by_report(
 
 def test_help_says_how_many_threads_a_run_has(ask) -> None:
     told = " ".join(ask("run", "--help").out.split())
-    assert "a single run uses all threads of the processor, and several use one thread each." in told
+    assert (
+        "a single run uses all threads of the processor, and several use one thread each." in told
+    )

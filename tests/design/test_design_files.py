@@ -123,7 +123,9 @@ def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path
     complete(table, design, f"{name}-smoke")
 
 
-@pytest.mark.parametrize("name", [name for name in shipped_designs() if name not in WHOLE])
+@pytest.mark.parametrize(
+    "name", [name for name in shipped_designs() if name not in (*WHOLE, "ladder")]
+)
 def test_a_shipped_design_makes_six_steps(name: str, home: Path, study_cache: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         table = run(
@@ -145,7 +147,11 @@ def test_a_shipped_design_makes_six_steps(name: str, home: Path, study_cache: Pa
 
 
 def complete(table: RowTable, design: Design, study: str) -> None:
-    assert len({(row["arm"], row["seed"], row["n_steps"]) for row in table}) == len(table)
+    cells = {(row["arm"], row["seed"], row["n_steps"], row["purpose"]) for row in table}
+    if design.ladder is None:
+        assert len(cells) == len(table)
+    else:
+        assert len({(row["size"], row["run"]) for row in table}) == len(table)
     lengths = {(row["arm"], row["seed"]) for row in table if row["purpose"] == "length"}
     assert lengths == {(arm, seed) for arm in length_arms(design) for seed in design.seeds}
     assert {row["seed"] for row in table} == set(design.seeds) == {1, 2, 3}
@@ -189,6 +195,8 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
         ("inside-prefix", 2),
         ("head-size", 5),
         ("in-context", 2),
+        ("ladder", 5),
+        ("encoder-decoder", 8),
     ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
@@ -221,6 +229,46 @@ def test_every_shipped_design_has_a_control(name: str) -> None:
     }
     assert control_arm(design) == arms.get(name, "input hidden")
     assert all(control_arm(design) not in pair for pair in judged_pairs(design))
+
+
+def test_the_ladder_has_three_durations_at_its_three_smallest_sizes(study_cache: Path) -> None:
+    """At the size of its hour: a table of 3,989 words, here of bytes, is in no duration."""
+    corpus = {**TRANSLATED["base.corpus"], "tokenizer": {"kind": "bytes"}}
+    changes = {"base.corpus": corpus, "primary.measure.max_bytes": 48}
+    called, design = find_design("ladder", "hour", changes)
+    assert design.ladder is not None
+    assert design.tune is not None
+    assert design.ladder.rate_sizes == (64, 96, 128)
+    execution = Execution(Workspace(cache=study_cache, device="cpu"))
+    plan = make_plan(with_short_texts(design), called, "hour", execution, show_progress=False)
+    assert [rung.size for rung in plan.rungs] == [64, 96, 128, 192, 256, 352]
+    assert [len(rung.tokens) for rung in plan.rungs] == [3, 3, 3, 2, 2, 1]
+    arms, seeds = 5, 3
+    n_tokens = sum(sum(rung.tokens) for rung in plan.rungs if not rung.is_predicted)
+    assert arms * seeds * n_tokens == pytest.approx(6.1e9, rel=0.02)
+    names = {arm.name: arm for arm in plan.rungs[3].arms}
+    causal = names["causal"].price.parameters
+    for name in ("encoder-decoder P", "encoder-decoder shared"):
+        assert names[name].price.parameters == pytest.approx(causal, rel=0.005)
+    two = names["encoder-decoder 2P"].price
+    assert two.parameters > 1.8 * causal
+
+
+def test_the_main_size_is_trained_long_and_judges_what_is_claimed() -> None:
+    _, design = find_design("encoder-decoder", "hour")
+    assert len(design.seeds) >= 6
+    base = design.base
+    assert (base["architecture"]["d_model"], base["architecture"]["n_layers"]) == (192, 6)
+    training = base["training"]
+    n_tokens = training["n_steps"] * training["n_sequences"] * training["length"]
+    n_parameters = 72 * 192**2 + 4096 * 192
+    assert n_tokens > 20 * n_parameters
+    assert {
+        ("causal encoder", "encoder-decoder by layers"),
+        ("mixed encoder", "encoder-decoder by layers"),
+        ("encoder-decoder 2P", "decoder 2P"),
+        ("encoder-decoder shared", "encoder-decoder by layers"),
+    } <= set(judged_pairs(design))
 
 
 def test_a_design_is_called_by_its_name_and_scale_or_its_file(tmp_path: Path) -> None:

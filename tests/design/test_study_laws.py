@@ -1,6 +1,7 @@
 """The laws of a study: from rows of its ladder to words, and a prediction that stays as it was."""
 
 import random
+from dataclasses import replace
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,30 @@ from typing import Any
 import pytest
 from trained_study import make_small_plan
 
+from paribus.analyse.law_sensitivity import BOOTSTRAP, HUBER, NON_EMBEDDING
+from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.run_table import column_of
-from paribus.analyse.study_laws import ladder_points, predict_rung, study_laws
+from paribus.analyse.study_laws import (
+    ladder_points,
+    predict_rung,
+    study_laws,
+    study_readings,
+)
 from paribus.design.plan_table import plan_record
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study
 from paribus.record.file_names import PREDICTIONS_FILE
 from paribus.record.plan import PlanRecord
-from paribus.report.laws import exponent_lines, law_lines, multiplier_sentences
+from paribus.report.laws import (
+    EXPONENT_HEADING,
+    READING_HEADING,
+    describe_floor,
+    describe_unbounded,
+    exponent_lines,
+    law_lines,
+    multiplier_sentences,
+    reading_lines,
+)
 
 EXPONENTS = {"full": 0.45, "reverse": 0.45, "causal": 0.2}  # of size, arm by arm
 NOISE = 0.001
@@ -105,7 +122,7 @@ def test_the_law_is_drawn_along_the_path_of_each_arm(
 def test_a_larger_run_is_predicted(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
     laws = study_laws(plan, rows)
     assert laws is not None
-    predictions = predict_rung(plan, laws, 3)
+    predictions = predict_rung(plan, laws.fit, 3)
     assert [one.arm for one in predictions] == laws.arms
     for one in predictions:
         truth = planted_loss(one.arm, one.parameters, one.tokens)
@@ -135,3 +152,60 @@ def test_a_prediction_stays_as_it_was_written(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("1.5", "1.4"))
     with pytest.raises(RecordError, match=r"predictions\.json"):
         study.read_predictions()
+
+
+def test_laws_are_shown_under_other_readings(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    readings = study_readings(plan, rows, laws)
+    assert [(one.arm, one.reading) for one in readings[:3]] == [
+        ("full", BOOTSTRAP),
+        ("full", NON_EMBEDDING),
+        ("full", HUBER),
+    ]
+    for one in readings:
+        assert not one.refusal
+        own = one.estimates["beta"]
+        assert own.low <= own.estimate <= own.high
+        assert own.estimate == pytest.approx(0.4, abs=0.05)
+    by_reading = {one.reading: one.estimates for one in readings if one.arm == "full"}
+    main = laws.estimates["full"]["alpha"]
+    assert by_reading[BOOTSTRAP]["alpha"].estimate == main.estimate
+    assert by_reading[NON_EMBEDDING]["alpha"].estimate < main.estimate  # it spans more of N
+    lines = reading_lines(laws, readings)
+    assert [line[1] for line in lines[:4]] == ["as above", BOOTSTRAP, NON_EMBEDDING, HUBER]
+    assert len(lines) == 4 * 3
+    assert all(len(line) == len(READING_HEADING) for line in lines)
+
+
+def test_the_assumption_of_one_floor_is_told(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    assert laws.one_floor_p is not None
+    assert laws.one_floor_p > 0.001
+    assert "must also hold, at the same level, with an E for each arm" in describe_floor(laws)
+    assert all(len(line) == len(EXPONENT_HEADING) for line in exponent_lines(laws))
+
+
+def test_three_sizes_are_too_few_to_redraw_cells(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    few = [row for row in rows if row["size"] != 64]
+    laws = study_laws(plan, few)
+    assert laws is not None
+    readings = study_readings(plan, few, laws)
+    lines = reading_lines(laws, readings)
+    assert [("(no interval)" in line[-1]) for line in lines[:4]] == [False, False, False, True]
+
+
+def test_runs_that_say_too_little_are_told_before_their_law(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    assert describe_unbounded(laws) == ""
+    wild = {**laws.estimates["causal"], "alpha": LawEstimate(4.99, 0.0, 1e5)}
+    loose = replace(laws, estimates={**laws.estimates, "causal": wild})
+    assert describe_unbounded(loose).startswith('Exponents without a bound: "causal". These runs')
+    (line,) = [line for line in law_lines(loose) if line[0] == "causal"]
+    assert line[4] == "4.99 (0 to no bound)"

@@ -219,9 +219,10 @@ def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
     counts is held-out loss.
     """
     primary, tune = plan.design.primary.measure.table, plan.design.tune
-    if purpose == "stage_sweep" or (purpose == "sweep" and primary.get("unseen")):
+    is_sweep = purpose in ("sweep", "ladder_sweep")
+    if purpose == "stage_sweep" or (is_sweep and primary.get("unseen")):
         return []
-    if purpose == "sweep" and tune is not None:
+    if is_sweep and tune is not None:
         return [tuning_table(primary, tune.split)]
     if purpose in ("sweep", "length", "bracket", "variance", "ladder", "predicted"):
         return [primary]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from paribus.analyse.law_sensitivity import OtherReading, other_readings
 from paribus.analyse.laws.equal_loss import (
     EqualLoss,
     FittedLoss,
@@ -17,7 +18,7 @@ from paribus.analyse.laws.equal_loss import (
     fitted_curve,
 )
 from paribus.analyse.laws.exponents import ExponentVerdict, compare_exponents
-from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
+from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals, one_floor_p
 from paribus.analyse.laws.points import LawPoint, cells_by_arm
 from paribus.analyse.laws.prediction import LawPrediction, predict_loss
 from paribus.analyse.run_table import Row, column_of, select_rows
@@ -46,6 +47,7 @@ class StudyLaws:
     verdicts: tuple[ExponentVerdict, ...]
     multipliers: tuple[LawMultiplier, ...]
     curves: Mapping[str, tuple[FittedLoss, ...]]  # by arm: its law along its path
+    one_floor_p: float | None  # of the F test that all arms have one E; None for one arm alone
 
     @property
     def arms(self) -> list[str]:
@@ -58,9 +60,11 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     """
     if not plan.rungs:
         return None
-    points = ladder_points(plan, rows)
-    cells = cells_by_arm(points)
+    cells = cells_by_arm(ladder_points(plan, rows))
     fit, names = fit_arms(list(cells.values())), list(cells)
+    floor_p = None
+    if len(names) > 1:
+        floor_p = float(one_floor_p(fit, fit_arms(list(cells.values()), shared_floor=False))[0])
     pairs = [pair for pair in _pairs(plan) if set(pair) <= set(names)]
     paths = {name: compute_path(_path(plan, name)) for name in names}
     multipliers = []
@@ -76,7 +80,20 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
         curves={
             name: tuple(fitted_curve(fit, place, paths[name])) for place, name in enumerate(names)
         },
+        one_floor_p=floor_p,
     )
+
+
+def study_readings(plan: PlanRecord, rows: Sequence[Row], laws: StudyLaws) -> list[OtherReading]:
+    """The laws of a study under other readings, arm by arm."""
+    non_embedding: dict[tuple[str, str], float] = {}
+    points = ladder_points(plan, rows)
+    for point in points:
+        assert point.rung is not None
+        size = int(point.rung.split(":")[0])
+        price = _rung(plan, size).arms[point.arm].price
+        non_embedding[point.arm, point.rung] = price.non_embedding_parameters
+    return other_readings(laws.fit, points, non_embedding)
 
 
 def ladder_points(plan: PlanRecord, rows: Sequence[Row]) -> list[LawPoint]:
@@ -99,17 +116,20 @@ def ladder_points(plan: PlanRecord, rows: Sequence[Row]) -> list[LawPoint]:
     return points
 
 
-def predict_rung(plan: PlanRecord, laws: StudyLaws, n_seeds: int) -> list[LawPrediction]:
+def ladder_fit(plan: PlanRecord, rows: Sequence[Row]) -> LawFit:
+    """The laws of all arms with one E. SpecError where too few runs have come to an end."""
+    return fit_arms(list(cells_by_arm(ladder_points(plan, rows)).values()))
+
+
+def predict_rung(plan: PlanRecord, fit: LawFit, n_seeds: int) -> list[LawPrediction]:
     """What the laws say of the rung that is predicted, arm by arm; nothing where there is none."""
     predictions: list[LawPrediction] = []
     for rung in plan.rungs:
         if not rung.is_predicted:
             continue
-        for place, name in enumerate(laws.arms):
-            price = rung.arms[name].price
-            predictions.append(
-                predict_loss(laws.fit, price.parameters, rung.tokens[0], place, n_seeds)
-            )
+        for place, cells in enumerate(fit.arms):
+            price = rung.arms[cells.arm].price
+            predictions.append(predict_loss(fit, price.parameters, rung.tokens[0], place, n_seeds))
     return predictions
 
 

@@ -21,6 +21,7 @@ from paribus.cli.terminal.plan_tables import (
     print_control_table,
     print_cost,
     print_identical_arms,
+    print_proposed_jobs,
     print_series,
     print_unused_allowances,
     print_width_notes,
@@ -35,6 +36,7 @@ from paribus.design import (
     make_plan,
     plan_record,
 )
+from paribus.design.proposed_jobs import gpu_limits, propose_jobs
 from paribus.design.series import require_same_design, series_member
 from paribus.errors import ConfoundError, SpecError, UnsupportedError
 from paribus.record import is_folder_name, open_study
@@ -163,7 +165,11 @@ def command(
     _print_memory_notes(study_plan, select_device(device), page)
     page.print()
     past_noise = largest_past_noise(runs, study_plan.design.primary.measure.model_dump(mode="json"))
-    print_cost(study_plan, estimate_cost(study_plan, workspace), page, past_noise)
+    cost = estimate_cost(study_plan, workspace)
+    print_cost(study_plan, cost, page, past_noise)
+    machine = gpu_limits(select_device(device))
+    if machine is not None:
+        print_proposed_jobs(propose_jobs(study_plan, cost.n_runs, machine), page)
     if departure is None:
         lock = f"{runs}/{STUDIES}/{study_plan.name}/{PLAN_LOCK_FILE}"
         page.print(f"frozen     {lock}, {study_plan.fingerprint[:16]}", soft_wrap=True)

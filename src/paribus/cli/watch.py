@@ -68,7 +68,8 @@ def _state_table(root: Path, study: str | None) -> Table:
 
 def _cell_line(cell: CellRecord, entry: RunEntry | None) -> tuple[str, ...]:
     rate = f", rate {significant(cell.rate)}"
-    own = {"sweep": rate, "bracket": rate, "length": f", {cell.n_steps} steps"}
+    own = {"length": f", {cell.n_steps} steps"}
+    own |= dict.fromkeys(("sweep", "ladder_sweep", "bracket"), rate)
     rung = "" if cell.size is None else f", d_model {cell.size}, {cell.n_steps} steps"
     of = f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}{rung}"
     last, state = {}, "waiting"

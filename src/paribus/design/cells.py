@@ -82,7 +82,8 @@ class Cell:
             return f"{self.arm}, start {self.seed}, order {order}{again}"
         rate = f", rate {self.rate:g}"
         steps = f", {self.n_steps} steps"
-        own = {"sweep": rate, "stage_sweep": rate, "bracket": rate, "length": steps}
+        own = {"length": steps}
+        own |= dict.fromkeys(("sweep", "stage_sweep", "ladder_sweep", "bracket"), rate)
         rung = "" if self.size is None else f", d_model {self.size}{steps}"
         return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}{rung}"
 
@@ -103,8 +104,10 @@ def sweep_cells(
     extra_rates: Mapping[str, Sequence[float]] | None = None,
     *,
     is_last: bool = True,
+    size: int | None = None,
 ) -> tuple[Cell, ...]:
-    """Every arm at every rate, and at more of its own, under seeds that are never reported.
+    """Every arm at every rate, and at more of its own, under seeds that are never reported; of a
+    plan at some `size` of the ladder, if one is given.
 
     Runs that end with an earlier stage than the plan's last are not measured: what counts is the
     held-out loss of their own objective. So it is in the last stage if the task of the primary
@@ -115,12 +118,14 @@ def sweep_cells(
     kind = _cell_kind("stage_sweep", (), plan)
     if is_last:
         measure = sweep_yardstick(plan.design)
-        kind = _cell_kind("sweep", () if measure is None else (measure,), plan)
+        purpose = "sweep" if size is None else "ladder_sweep"
+        kind = _cell_kind(purpose, () if measure is None else (measure,), plan)
     cells: list[Cell] = []
     for number in range(tune.n_seeds):
         for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):
             n_steps = max(2, round(arm.n_steps * tune.share_of(is_last)))
-            cells.append(_cell(kind, arm, SWEEP_SEED + number, rate, n_steps))
+            cell = _cell(kind, arm, SWEEP_SEED + number, rate, n_steps)
+            cells.append(cell if size is None else replace(cell, size=size))
     return tuple(cells)
 
 
@@ -165,10 +170,17 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
 
 def ladder_cells(
-    plan: Plan, rates: Mapping[str, float], *, is_predicted: bool = False
+    plan: Plan,
+    rates: Mapping[str, float],
+    rung_rates: Mapping[int, Mapping[str, float]] | None = None,
+    *,
+    is_predicted: bool = False,
 ) -> tuple[Cell, ...]:
     """Every arm at every size and duration of the ladder under its seeds, small runs first; or of
     the run that is predicted. They are measured with the primary yardstick alone.
+
+    `rung_rates`, by size and arm, are what sweeps on the ladder have found. Without them,
+    `rate_power` leads from the rates of the base to those of other sizes.
     """
     ladder = plan.design.ladder
     if ladder is None:
@@ -184,7 +196,10 @@ def ladder_cells(
         for n_tokens, seed, arm in itertools.product(
             rung.tokens, plan.seeds[: ladder.n_seeds], rung.arms
         ):
-            rate = rung_rate(ladder, rates[arm.name], rung.size, base_size)
+            if rung_rates is None:
+                rate = rung_rate(ladder, rates[arm.name], rung.size, base_size)
+            else:
+                rate = rung_rates[rung.size][arm.name]
             cell = _cell(kind, arm, seed, rate, rung.n_steps(arm, n_tokens))
             cells.append(replace(cell, size=rung.size))
     return tuple(cells)

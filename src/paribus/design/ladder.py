@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.analyse.laws.points import ROUNDED
 from paribus.design.arms import arms_of
 from paribus.design.quantities import PlannedArm
 from paribus.design.ready_arms import (
@@ -17,6 +18,7 @@ from paribus.design.ready_arms import (
     require_declared_match,
 )
 from paribus.errors import SpecError
+from paribus.record import ControlLine, Mark
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.design import Design, control_arm
@@ -51,10 +53,11 @@ def plan_rungs(
     ladder = design.ladder
     if ladder is None:
         return ()
-    if ladder.rate_power and uses_mup(baseline.run.last_architecture):
+    if (ladder.rate_power or ladder.rate_sizes) and uses_mup(baseline.run.last_architecture):
         raise SpecError(
-            f"ladder.rate_power is {ladder.rate_power:g} with init 'mup', under which one rate"
-            " serves all widths; leave it out, or use another init"
+            f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
+            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all"
+            " widths; leave them out, or use another init"
         )
     sizes, problems = list(ladder.sizes), list[str]()
     if ladder.prediction is not None:
@@ -70,6 +73,37 @@ def plan_rungs(
     _require_fittable([rung for rung in rungs if not rung.is_predicted])
     _require_enough_steps(rungs)
     return tuple(rungs)
+
+
+def ladder_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
+    """Lines of the control table for how sizes grow: one rule for all arms but the control."""
+    ladder = design.ladder
+    if ladder is None:
+        return ()
+    control, heads = control_arm(design), "as in the base"
+    if ladder.d_head is not None:
+        heads = str(ladder.d_head)
+    rate, mark, how = f"× (d_model / base)^{ladder.rate_power:g}", Mark.EQUAL, ""
+    if ladder.rate_sizes:
+        rate, mark = "by sweeps", Mark.TUNED
+        how = (
+            f"swept at d_model {', '.join(map(str, ladder.rate_sizes))}; a level for each arm, and"
+            " one power of the parameters for all"
+        )
+    rules = {
+        "ladder.sizes": (", ".join(map(str, ladder.sizes)), ""),
+        "ladder.depth": (ladder.depth, ""),
+        "ladder.d_head": (heads, ""),
+        "ladder.rate": (rate, how),
+    }
+    off = "" if control is None else f"{control} is not on the ladder"
+    lines: list[ControlLine] = []
+    for path, (rule, note) in rules.items():
+        values = dict.fromkeys([arm.name for arm in arms], rule)
+        own = mark if path == "ladder.rate" else Mark.EQUAL
+        notes = "; ".join(filter(None, (note, off)))
+        lines.append(ControlLine(path=path, mark=own, values=values, note=notes))
+    return tuple(lines)
 
 
 def rung_rate(ladder: Ladder, rate: float, size: int, base_size: int) -> float:
@@ -154,7 +188,8 @@ def _require_fittable(rungs: Sequence[Rung]) -> None:
     """SpecError where too few sizes keep two durations that lie apart."""
     n_spread = 0
     for rung in rungs:
-        n_spread += bool(rung.tokens) and rung.tokens[-1] / rung.tokens[0] >= MIN_SPREAD
+        least = ROUNDED * MIN_SPREAD  # tokens are whole numbers, too
+        n_spread += bool(rung.tokens) and rung.tokens[-1] / rung.tokens[0] >= least
     if n_spread < MIN_SIZES:
         raise SpecError(
             f"ladder: {n_spread} sizes have durations a factor {MIN_SPREAD} apart within"

@@ -18,7 +18,7 @@ from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.control import FindingsByPair, describe_confounds, field_lines, judge_pairs
 from paribus.design.field_paths import require_known_paths, unused_allowances
 from paribus.design.item_checks import require_items_fit
-from paribus.design.ladder import Rung, plan_rungs
+from paribus.design.ladder import Rung, ladder_lines, plan_rungs
 from paribus.design.length_checks import require_trainable_lengths
 from paribus.design.probe_checks import require_kept_checkpoints
 from paribus.design.quantities import (
@@ -201,7 +201,11 @@ def make_plan(
         scale=scale,
         design=design,
         arms=tuple(ready),
-        control_lines=(*lines, *machine_lines(ready, here, device)),
+        control_lines=(
+            *lines,
+            *ladder_lines(design, ready),
+            *machine_lines(ready, here, device),
+        ),
         environment=here,
         seeds=seeds,
         tasks=tasks,

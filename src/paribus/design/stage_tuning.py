@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from paribus.analyse.schemas import read_rates, read_stage_rates
 from paribus.design.cells import Cell, rate_grid, sweep_cells
 from paribus.design.execute import ExecutionResult, cells_of_shard, execute_cells
+from paribus.design.ladder_rates import ladder_rates_record, read_rung_rates, size_plans
 from paribus.design.on.scheduler import Scheduler
 from paribus.design.plan import Plan
 from paribus.design.study_watcher import StudyWatcher
@@ -81,6 +82,24 @@ def tune_stages(
     return TunedPlan(plan, _rates_of(last_records)), result
 
 
+def tune_ladder(
+    plan: Plan, study: Study, runner: SweepRunner
+) -> tuple[dict[int, dict[str, float]] | None, ExecutionResult]:
+    """The rates of every arm at every size of the ladder, by the power law of the sweeps at a few
+    of them; None where no size is swept, where runs failed, or where other shards are not done.
+    """
+    result, sweeps = ExecutionResult({}, ()), dict[int, dict[str, dict[str, float]]]()
+    for own in size_plans(plan):
+        record, result = _tune_rates(own.plan, study, runner, is_last=True, size=own.size)
+        if record is None:
+            return None, result
+        sweeps[own.size] = record
+    if not sweeps:
+        return None, result
+    study.write_ladder_rates(ladder_rates_record(plan, sweeps))
+    return read_rung_rates(plan, study), result
+
+
 def _last_stage_records(
     plan: Plan, records: Sequence[Mapping[str, dict[str, float]]]
 ) -> dict[str, dict[str, float]]:
@@ -145,7 +164,7 @@ def _with_unswept(record: dict[str, dict[str, float]], plan: Plan) -> dict[str, 
 
 
 def _tune_rates(
-    plan: Plan, study: Study, runner: SweepRunner, *, is_last: bool
+    plan: Plan, study: Study, runner: SweepRunner, *, is_last: bool, size: int | None = None
 ) -> tuple[dict[str, dict[str, float]] | None, ExecutionResult]:
     """What the sweep of each arm found; None where runs failed or other shards are not done.
 
@@ -158,8 +177,10 @@ def _tune_rates(
     written_rate = plan.arms[0].run.last.training.optimizer.rate
     n_extensions, scheduler = 0, runner.scheduler
     name = "sweep" if is_last else f"stage {len(plan.arms[0].run.stages)} sweep"
+    if size is not None:
+        name = f"sweep at d_model {size}"
     while True:
-        cells = sweep_cells(plan, grid, more, is_last=is_last)
+        cells = sweep_cells(plan, grid, more, is_last=is_last, size=size)
         study.add_cells([cell.record for cell in cells])
         mine = cells_of_shard(cells, scheduler.execution.shard)
         watcher = runner.watcher.begin_round(name, mine, runner.later_flops)

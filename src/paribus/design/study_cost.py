@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from paribus.analyse.bracket import SIDES
+from paribus.design.ladder_rates import size_plans
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.variance import noise_crossing
@@ -88,29 +89,37 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
         + n_lengths
         + n_noise
         + ladder.n_runs,
-        n_sweep_runs=n_swept * (len(swept_arms) + len(ancestors)),
+        n_sweep_runs=n_swept * (len(swept_arms) + len(ancestors)) + ladder.n_sweep_runs,
         flops=total,
         seconds=total / speed,
         n_bytes=_disk_bytes(plan, arms, ancestors) + ladder.n_bytes,
         basis=basis,
         flops_per_seed=per_seed,
         n_length_runs=n_lengths,
-        n_ladder_runs=ladder.n_runs,
+        n_ladder_runs=ladder.n_runs - ladder.n_sweep_runs,
     )
 
 
 class _LadderCost(NamedTuple):
-    """What all runs on rungs of a ladder take."""
+    """What all runs on rungs of a ladder take, those of its sweeps too."""
 
     n_runs: int
+    n_sweep_runs: int
     flops: float
     n_bytes: float
 
 
 def _ladder_cost(plan: Plan) -> _LadderCost:
     if plan.design.ladder is None:
-        return _LadderCost(0, 0.0, 0.0)
+        return _LadderCost(0, 0, 0.0, 0.0)
     n_runs, flops, n_bytes = 0, 0.0, 0.0
+    n_rates, _, (_, share) = _sweep_size(plan)
+    n_swept = 0
+    for own in size_plans(plan):
+        for arm in own.plan.arms:
+            n_swept += n_rates
+            flops += n_rates * share * arm.total("training_flops")
+            n_bytes += n_rates * _checkpoint_bytes(arm, share)
     n_seeds = min(plan.design.ladder.n_seeds, len(plan.seeds))
     for rung in plan.rungs:
         for arm, n_tokens in itertools.product(rung.arms, rung.tokens):
@@ -118,7 +127,7 @@ def _ladder_cost(plan: Plan) -> _LadderCost:
             n_runs += n_seeds
             flops += n_seeds * n_steps * arm.step_cost.training_flops
             n_bytes += n_seeds * _checkpoint_bytes(arm, n_steps / arm.n_steps)
-    return _LadderCost(n_runs, flops, n_bytes)
+    return _LadderCost(n_runs + n_swept, n_swept, flops, n_bytes)
 
 
 def _n_noise_runs(plan: Plan) -> int:

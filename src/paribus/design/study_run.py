@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse import study_rows
-from paribus.analyse.study_laws import predict_rung, study_laws
+from paribus.analyse.study_laws import ladder_fit, predict_rung
 from paribus.design.asked_tasks import write_tasks
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import (
@@ -21,6 +21,7 @@ from paribus.design.cells import (
     sweep_cells,
 )
 from paribus.design.execute import cells_of_shard, execute_cells
+from paribus.design.ladder_rates import RungRates, read_rung_rates, size_plans
 from paribus.design.on.places import scheduler_of
 from paribus.design.on.scheduler import Scheduler
 from paribus.design.plan import Plan
@@ -29,6 +30,7 @@ from paribus.design.stage_tuning import (
     SweepRunner,
     first_sweep,
     known_tuning,
+    tune_ladder,
     tune_stages,
     written_rates,
 )
@@ -170,9 +172,13 @@ def _run_rounds(
             return StudyProgress(result.failures, len(result.open_elsewhere), None)
         plan, rates = tuned.plan, tuned.rates
         _require_rates_of_series(plan, rates)
+        rung_rates, result = tune_ladder(plan, study, SweepRunner(scheduler, watcher, later))
+        if result.failures or result.open_elsewhere:
+            return StudyProgress(result.failures, len(result.open_elsewhere), rates)
     else:
         study.remove_rates()
-    rounds = _rounds(plan, rates)
+        rung_rates = None
+    rounds = _rounds(plan, rates, rung_rates)
     _note_older_runs(rounds["runs"], study)
     study.add_cells([cell.record for cell in itertools.chain.from_iterable(rounds.values())])
     failures: dict[str, str] = {}
@@ -200,15 +206,14 @@ def _lock_predictions(plan: Plan, study: Study) -> None:
     assert ladder is not None
     record = plan_record(plan)
     try:
-        laws = study_laws(record, study_rows(study))
+        fit = ladder_fit(record, study_rows(study))
     except SpecError as fault:
         raise RecordError(
             f"{study.folder}: the largest run cannot be predicted: {fault}; mend or leave out the"
             " runs that did not finish, or leave out ladder.prediction"
         ) from None
-    assert laws is not None
     n_seeds = min(ladder.n_seeds, len(plan.seeds))
-    study.lock_predictions([asdict(one) for one in predict_rung(record, laws, n_seeds)])
+    study.lock_predictions([one.table for one in predict_rung(record, fit, n_seeds)])
 
 
 def _flops(cells: Iterable[Cell]) -> float:
@@ -240,25 +245,36 @@ def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
     tuned = known_tuning(plan, study)
     if tuned is None:
         return [*first_sweep(plan), None]
-    swept_cells = sweep_cells(tuned.plan, rate_grid(plan.design, plan.arms))
-    return [*swept_cells, *_all_cells(tuned.plan, tuned.rates)]
+    swept_cells = list(sweep_cells(tuned.plan, rate_grid(plan.design, plan.arms)))
+    sizes = size_plans(tuned.plan)
+    for own in sizes:
+        grid = rate_grid(own.plan.design, own.plan.arms)
+        swept_cells += sweep_cells(own.plan, grid, size=own.size)
+    rung_rates = read_rung_rates(tuned.plan, study) if sizes else None
+    if sizes and rung_rates is None:
+        return [*swept_cells, None]
+    return [*swept_cells, *_all_cells(tuned.plan, tuned.rates, rung_rates)]
 
 
-def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
+def _rounds(
+    plan: Plan, rates: Mapping[str, float], rung_rates: RungRates | None = None
+) -> dict[str, tuple[Cell, ...]]:
     """What is run at the tuned rates, round by round: the reported runs first."""
     rounds = {
         "runs": reported_cells(plan, rates),
         "bracket": bracket_cells(plan, rates),
         "lengths": length_cells(plan, rates),
         "noise": variance_cells(plan, rates),
-        "ladder": ladder_cells(plan, rates),
-        PREDICTED: ladder_cells(plan, rates, is_predicted=True),
+        "ladder": ladder_cells(plan, rates, rung_rates),
+        PREDICTED: ladder_cells(plan, rates, rung_rates, is_predicted=True),
     }
     return {name: cells for name, cells in rounds.items() if cells}
 
 
-def _all_cells(plan: Plan, rates: Mapping[str, float]) -> list[Cell]:
-    return list(itertools.chain.from_iterable(_rounds(plan, rates).values()))
+def _all_cells(
+    plan: Plan, rates: Mapping[str, float], rung_rates: RungRates | None = None
+) -> list[Cell]:
+    return list(itertools.chain.from_iterable(_rounds(plan, rates, rung_rates).values()))
 
 
 def _require_one_environment(

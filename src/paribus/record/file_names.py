@@ -36,6 +36,7 @@ PLAN_LOCK_FILE = "plan.lock"
 CELLS_FILE = "cells.json"
 RATES_FILE = "rates.json"
 STAGE_RATES_FILE = "stage-rates.json"  # of the stages before the last
+LADDER_RATES_FILE = "ladder-rates.json"  # of sweeps at sizes of a ladder, and what follows
 SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 PREDICTIONS_FILE = "predictions.json"  # of the largest run of a ladder, before it is made

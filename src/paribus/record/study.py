@@ -30,6 +30,7 @@ from paribus.record.disk import explained, json_bytes, read_json
 from paribus.record.evaluations import evaluation_paths, require_unchanged_evaluation
 from paribus.record.file_names import (
     CELLS_FILE,
+    LADDER_RATES_FILE,
     LOCK_FILE,
     PLAN_FILE,
     PLAN_LOCK_FILE,
@@ -58,9 +59,18 @@ _RESTORE_ADVICE = "restore it, or begin under another name"
 _REMOVE_ADVICE = "remove it, and `paribus run` writes it"
 # `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a
 # rate beside the tuned one, `variance` a start, an order or a rerun made to take the noise apart,
-# `ladder` another size or duration, `predicted` one that a law was asked about beforehand.
+# `ladder` another size or duration, `ladder_sweep` a sweep at such a size, `predicted` a run that a
+# law was asked about beforehand.
 Purpose = Literal[
-    "stage_sweep", "sweep", "reported", "length", "bracket", "variance", "ladder", "predicted"
+    "stage_sweep",
+    "sweep",
+    "reported",
+    "length",
+    "bracket",
+    "variance",
+    "ladder_sweep",
+    "ladder",
+    "predicted",
 ]
 _PURPOSES = get_args(Purpose)
 RunOutcome = Literal["finished", "diverged", "failed", "open"]
@@ -148,6 +158,17 @@ class Study:
             return
         write_listed_file(self.folder, STAGE_RATES_FILE, json_bytes(list(map(dict, rates))))
 
+    def write_ladder_rates(self, rates: Mapping[str, Any]) -> None:
+        """What sweeps at sizes of the ladder have found, and the rates that follow."""
+        write_listed_file(self.folder, LADDER_RATES_FILE, json_bytes(dict(rates)))
+
+    def read_ladder_rates(self) -> dict[str, Any] | None:
+        """What sweeps at sizes of the ladder have found; None where there were none."""
+        path = self.folder / LADDER_RATES_FILE
+        if path.exists():
+            return _read_table(path, REPAIR)
+        return None
+
     def lock_predictions(self, predictions: Sequence[Mapping[str, Any]]) -> None:
         """Write down what laws say of runs that are still to be made; what is there stays."""
         with self._write_lock():
@@ -175,6 +196,7 @@ class Study:
         """No sweep speaks of the plan as it stands."""
         remove_listed_file(self.folder, RATES_FILE)
         remove_listed_file(self.folder, STAGE_RATES_FILE)
+        remove_listed_file(self.folder, LADDER_RATES_FILE)
 
     def read_stage_rates(self) -> list[Any]:
         """What the sweeps of the stages before the last have found; nothing where there are no

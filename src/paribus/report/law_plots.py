@@ -23,7 +23,7 @@ from paribus.report.charts import (
     row_key,
 )
 from paribus.report.curve_plots import HEIGHT, ChartRow
-from paribus.report.laws import laws_of_report
+from paribus.report.laws import describe_interval
 from paribus.report.numbers import format_count, format_flops, score, significant
 from paribus.report.report_data import ReportData
 
@@ -34,7 +34,7 @@ BEYOND = [4, 4]  # dashes of a line beyond its data
 
 def law_plots(report: ReportData) -> list[Plot]:
     """The plots of a ladder; none where there are no laws."""
-    laws = laws_of_report(report)
+    laws = report.laws
     if laws is None or isinstance(laws, str):
         return []
     points = list(_run_points(report))
@@ -99,6 +99,7 @@ def _loss_chart(
     for arm, curve in laws.curves.items():
         fits += [{"arm": arm, **vars(one)} for one in curve]
     span = _domain([row["loss"] for row in (*points, *fits)], LOSS_ROOM)
+    fits = [_within(row, span) for row in fits]
     x, y = _log_axis(alt.X, over, words), _log_axis(alt.Y, "loss", unit, span)
     inside = [row for row in fits if not row["extrapolated"]]
     tooltips = [alt.Tooltip(f"{name}:N") for name in ("arm", "score", "tokens", "seed")]
@@ -155,7 +156,7 @@ def _multiplier_plot(multipliers: Sequence[LawMultiplier]) -> Plot:
                 row["pair"],
                 format_flops(row["compute"]),
                 significant(row["factor"]),
-                f"{significant(row['low'])} to {significant(row['high'])}",
+                describe_interval(row["low"], row["high"]),
             )
             for row in rows
         ),
@@ -173,6 +174,7 @@ def _multiplier_chart(rows: Sequence[ChartRow], names: Sequence[str]) -> alt.Lay
         ),
     )
     span = _domain([1.0, *(row["factor"] for row in rows)], FACTOR_ROOM)
+    rows = [_within(row, span) for row in rows]
     x = _log_axis(alt.X, "compute", FLOPS_TITLE)
     y = _log_axis(alt.Y, "factor", "multiplier", span)
     tooltips = [alt.Tooltip("pair:N"), alt.Tooltip("factor:Q", format=".3~g")]
@@ -207,6 +209,11 @@ def _log_axis(
     number = ".3~s" if channel is alt.X else ".3~g"
     axis = alt.Axis(format=number, labelOverlap=True)
     return channel(f"{field}:Q", title=title, scale=scale, axis=axis)
+
+
+def _within(row: ChartRow, span: tuple[float, float]) -> ChartRow:
+    """A row whose interval ends where its axis does, for it may have no end."""
+    return {**row, "low": max(row["low"], span[0]), "high": min(row["high"], span[1])}
 
 
 def _domain(values: Sequence[float], room: float) -> tuple[float, float]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf, isfinite
+from math import inf, isfinite, isnan
 from typing import Any
 
-from paribus.analyse.laws.exponents import SAME, UNDECIDED, ExponentVerdict
+from paribus.analyse.law_sensitivity import OtherReading
+from paribus.analyse.laws.exponents import SAME, UNDECIDED, ExponentDifference, ExponentVerdict
 from paribus.analyse.laws.fit import LawEstimate
+from paribus.analyse.laws.points import unlogged
 from paribus.analyse.laws.prediction import (
     LawPrediction,
     PredictionOutcome,
     compare_with_outcome,
+    read_prediction,
 )
 from paribus.analyse.run_table import column_of, select_rows
-from paribus.analyse.study_laws import LawMultiplier, StudyLaws, study_laws
-from paribus.errors import SpecError
+from paribus.analyse.study_laws import LawMultiplier, StudyLaws
+from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
 from paribus.report.numbers import (
     DASH,
     format_count,
@@ -29,6 +32,13 @@ from paribus.report.report_data import ReportData
 LAWS_TITLE = "Laws"
 EXPONENTS_TITLE = "Do exponents differ?"
 PREDICTIONS_TITLE = "Predicted before it was run"
+READINGS_TITLE = "The laws under other readings"
+READINGS_NOTE = (
+    "The bootstrap keeps or turns the residuals of whole cells, the same in all arms. N without"
+    " embeddings leaves out the table of tokens. Huber's loss of ln L with δ = 0.001 is fitted to"
+    " each arm alone; its intervals come from redrawn cells, and need"
+    " a fourth size."
+)
 LAWS_NOTE = (
     "L = E + A/N^α + B/D^β, with N all parameters, D tokens read and L the primary yardstick."
     " Least squares on ln L, one E for all arms; 95 % intervals by profile. Lack of fit: the p of"
@@ -36,18 +46,15 @@ LAWS_NOTE = (
     " that spread. Definitions: docs/scaling.md."
 )
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
-EXPONENT_HEADING = ("arm", "against", "exponent", "difference", "interval", "verdict")
+EXPONENT_HEADING = (
+    *("arm", "against", "exponent", "difference", "interval", "with an E each", "verdict"),
+)
+READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
-MAX_LOG = 700.0  # of a number that a float can hold, about
+NOT_RUN, NO_BOUND = "not run yet", "no bound"
+# An interval that ends beyond these has no end that means anything: of exponents, of A and B.
+MAX_EXPONENT, MAX_FACTOR = 10.0, 1e30
 _SYMBOLS = {"alpha": "α", "beta": "β"}
-
-
-def laws_of_report(report: ReportData) -> StudyLaws | str | None:
-    """The laws; why there are none, in words; None where the study has no ladder."""
-    try:
-        return study_laws(report.plan, report.findings.table.rows)
-    except SpecError as fault:
-        return str(fault)
 
 
 def law_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
@@ -59,11 +66,7 @@ def law_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
         lines.append(
             (
                 cells.arm,
-                _estimate(own["E"]),
-                _estimate(_unlogged(own["lnA"])),
-                _estimate(_unlogged(own["lnB"])),
-                _estimate(own["alpha"]),
-                _estimate(own["beta"]),
+                *_law_numbers(own),
                 DASH if p != p else significant(p),
                 str(int(cells.n_runs_C.sum())),
             )
@@ -75,18 +78,71 @@ def exponent_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
     """A line for each exponent of each pair that the design judges."""
     lines: list[tuple[str, ...]] = []
     for one in laws.verdicts:
-        found = one.one_floor
+        found, own = one.one_floor, one.own_floors
         lines.append(
             (
                 one.arm,
                 one.against,
                 _SYMBOLS[one.exponent],
                 format_signed(found.estimate, 3),
-                f"{_signed_end(found.low)} to {_signed_end(found.high)}",
+                _signed_interval(found),
+                f"{format_signed(own.estimate, 3)} ({_signed_interval(own)})",
                 _exponent_word(one),
             )
         )
     return lines
+
+
+def describe_floor(laws: StudyLaws) -> str:
+    """What is known of whether one E is enough for all arms."""
+    if laws.one_floor_p is None:
+        return ""
+    return (
+        f"That all arms have one E is assumed; the p of the F test of it is"
+        f" {significant(laws.one_floor_p)}, and it sees little. So a word about an exponent must"
+        " also hold, at the same level, with an E for each arm."
+    )
+
+
+def reading_lines(laws: StudyLaws, readings: Sequence[OtherReading]) -> list[tuple[str, ...]]:
+    """Each arm's law as it is fitted, and under other readings."""
+    lines: list[tuple[str, ...]] = []
+    for arm in laws.arms:
+        lines.append((arm, "as above", *_law_numbers(laws.estimates[arm])))
+        for one in readings:
+            if one.arm != arm:
+                continue
+            if one.estimates:
+                lines.append((arm, one.reading, *_law_numbers(one.estimates)))
+            else:
+                lines.append((arm, f"{one.reading}: {one.refusal}", *[DASH] * 5))
+    return lines
+
+
+def _law_numbers(own: Mapping[str, LawEstimate]) -> tuple[str, ...]:
+    """E, A, B, α and β, each with its interval."""
+    return (
+        _estimate(own["E"]),
+        _estimate(_unlogged(own["lnA"]), MAX_FACTOR),
+        _estimate(_unlogged(own["lnB"]), MAX_FACTOR),
+        _exponent(own["alpha"]),
+        _exponent(own["beta"]),
+    )
+
+
+def describe_unbounded(laws: StudyLaws) -> str:
+    """Which arms have too few runs, or too noisy ones, for a law; nothing where none has."""
+    names: list[str] = []
+    for arm, own in laws.estimates.items():
+        ends = [abs(end) for name in ("alpha", "beta") for end in (own[name].low, own[name].high)]
+        if max(ends) > MAX_EXPONENT:
+            names.append(quote_arm(arm))
+    if not names:
+        return ""
+    return (
+        f"Exponents without a bound: {', '.join(names)}. These runs say too little for a law. The"
+        " numbers below are shown, and nothing should be concluded from them."
+    )
 
 
 def multiplier_sentences(laws: StudyLaws) -> list[str]:
@@ -98,20 +154,18 @@ def prediction_lines(report: ReportData, predictions: Sequence[Any]) -> list[tup
     """What was predicted before the largest run, beside what it came to."""
     lines: list[tuple[str, ...]] = []
     for table in predictions:
-        prediction = LawPrediction(**table)
+        prediction = read_prediction(table)
         outcome = _outcome(report, prediction)
-        measured, words = DASH, "not run yet"
-        if outcome is not None:
-            measured, words = significant(outcome.loss, 4), outcome.words
+        measured = DASH if outcome is None else significant(outcome.loss, 4)
         lines.append(
             (
                 prediction.arm,
                 format_count(prediction.parameters),
                 format_count(prediction.tokens),
                 significant(prediction.loss, 4),
-                f"{significant(prediction.low, 4)} to {significant(prediction.high, 4)}",
+                describe_prediction_interval(prediction),
                 measured,
-                words,
+                describe_outcome(report, prediction),
             )
         )
     return lines
@@ -119,41 +173,58 @@ def prediction_lines(report: ReportData, predictions: Sequence[Any]) -> list[tup
 
 def law_section(report: ReportData) -> Mapping[str, Any] | None:
     """All that a page shows of laws; None where the study has no ladder."""
-    laws = laws_of_report(report)
+    laws = report.laws
     if laws is None:
         return None
     if isinstance(laws, str):
         return {"fault": laws}
     return {
+        "unbounded": describe_unbounded(laws),
         "laws": law_lines(laws),
         "exponents": exponent_lines(laws),
+        "floor": describe_floor(laws),
+        "readings": reading_lines(laws, report.law_readings),
+        "rates": ladder_rate_lines(report),
+        "rate_law": describe_rate_law(report),
         "multipliers": multiplier_sentences(laws),
         "predictions": prediction_lines(report, report.predictions),
     }
 
 
-def _estimate(one: LawEstimate) -> str:
+def _estimate(one: LawEstimate, most: float = inf) -> str:
+    if isnan(one.low):
+        return f"{_end(one.estimate)} (no interval)"
     low = "0" if one.low <= 0 else significant(one.low)
-    high = significant(one.high) if isfinite(one.high) else "no bound"
-    return f"{significant(one.estimate)} ({low} to {high})"
+    return f"{_end(one.estimate)} ({low} to {_end(one.high, most)})"
+
+
+def _exponent(one: LawEstimate) -> str:
+    """An exponent with its interval; unlike the others it may be below 0."""
+    if isnan(one.low):
+        return f"{_end(one.estimate)} (no interval)"
+    low = significant(one.low) if one.low >= -MAX_EXPONENT else NO_BOUND
+    return f"{_end(one.estimate)} ({low} to {_end(one.high, MAX_EXPONENT)})"
+
+
+def _end(value: float, most: float = inf) -> str:
+    return significant(value) if isfinite(value) and value <= most else NO_BOUND
+
+
+def _signed_interval(found: ExponentDifference) -> str:
+    return f"{_signed_end(found.low)} to {_signed_end(found.high)}"
 
 
 def _signed_end(value: float) -> str:
-    return format_signed(value, 3) if isfinite(value) else "no bound"
+    return format_signed(value, 3) if abs(value) <= MAX_EXPONENT else NO_BOUND
 
 
 def _unlogged(one: LawEstimate) -> LawEstimate:
-    return LawEstimate(_exp(one.estimate), _exp(one.low), _exp(one.high))
-
-
-def _exp(value: float) -> float:
-    """e to this power; infinite where that is more than a number can hold."""
-    return exp(value) if value < MAX_LOG else inf
+    return LawEstimate(unlogged(one.estimate), unlogged(one.low), unlogged(one.high))
 
 
 def _exponent_word(one: ExponentVerdict) -> str:
-    if one.flips:
-        return f"{UNDECIDED}: it would be another word with an E for each arm"
+    if one.rests_on_one_floor:
+        return f"{UNDECIDED}: {one.one_floor_word} only if all arms have one E"
     if one.larger is not None:
         return f"{one.word}: {one.larger}"
     if one.word == SAME:
@@ -172,7 +243,7 @@ def _describe_multiplier(one: LawMultiplier) -> str:
         assert point.low is not None
         assert point.high is not None
         parts.append(
-            f"{significant(point.factor)} ({significant(point.low)} to {significant(point.high)})"
+            f"{significant(point.factor)} ({significant(point.low)} to {_end(point.high)})"
             f" at {format_flops(point.compute)}"
         )
     return (
@@ -181,12 +252,35 @@ def _describe_multiplier(one: LawMultiplier) -> str:
     )
 
 
-def _outcome(report: ReportData, prediction: LawPrediction) -> PredictionOutcome | None:
+def describe_prediction_interval(prediction: LawPrediction) -> str:
+    """The two ends, or that there is none."""
+    return describe_interval(prediction.low, prediction.high, 4)
+
+
+def describe_interval(low: float, high: float, n_digits: int = 3) -> str:
+    """The two ends of an interval of numbers above 0, which may have no upper end."""
+    last = significant(high, n_digits) if isfinite(high) else NO_BOUND
+    return f"{significant(low, n_digits)} to {last}"
+
+
+def predicted_losses(report: ReportData, arm: str) -> dict[int, float]:
+    """What the runs came to that were predicted of an arm, by seed."""
     column = column_of(report.plan.design.primary.measure.table)
-    losses: list[float] = []
-    for row in select_rows(report.findings.table.rows, purposes=["predicted"], arm=prediction.arm):
+    losses: dict[int, float] = {}
+    for row in select_rows(report.findings.table.rows, purposes=["predicted"], arm=arm):
         if row["outcome"] == "finished" and row.get(column) is not None:
-            losses.append(row[column])
+            losses[row["seed"]] = row[column]
+    return losses
+
+
+def describe_outcome(report: ReportData, prediction: LawPrediction) -> str:
+    """Whether a prediction came true, in words."""
+    outcome = _outcome(report, prediction)
+    return NOT_RUN if outcome is None else outcome.words
+
+
+def _outcome(report: ReportData, prediction: LawPrediction) -> PredictionOutcome | None:
+    losses = list(predicted_losses(report, prediction.arm).values())
     if len(losses) != prediction.n_seeds:
         return None
     return compare_with_outcome(prediction, losses)

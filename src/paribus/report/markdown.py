@@ -19,6 +19,7 @@ from paribus.report.hyperparameters import (
     hyperparameter_caption,
     hyperparameter_tables,
 )
+from paribus.report.ladder_rates import RATES_TITLE, ladder_rate_heading
 from paribus.report.laws import (
     EXPONENT_HEADING,
     EXPONENTS_TITLE,
@@ -27,6 +28,9 @@ from paribus.report.laws import (
     LAWS_TITLE,
     PREDICTION_HEADING,
     PREDICTIONS_TITLE,
+    READING_HEADING,
+    READINGS_NOTE,
+    READINGS_TITLE,
     law_section,
 )
 from paribus.report.limits import describe_yardstick, limitations
@@ -204,9 +208,11 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if "fault" in section:
         yield f"There is no law: {_escape_markdown(section['fault'])}"
         return
+    if section["unbounded"]:
+        yield f"{_escape_markdown(section['unbounded'])}\n"
     yield from _table(LAW_HEADING, section["laws"])
     if section["exponents"]:
-        yield f"\n### {EXPONENTS_TITLE}\n"
+        yield f"\n### {EXPONENTS_TITLE}\n\n{_escape_markdown(section['floor'])}\n"
         yield from _table(EXPONENT_HEADING, section["exponents"])
         yield ""
     for sentence in section["multipliers"]:
@@ -214,6 +220,11 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if section["predictions"]:
         yield f"\n### {PREDICTIONS_TITLE}\n"
         yield from _table(PREDICTION_HEADING, section["predictions"])
+    yield f"\n### {READINGS_TITLE}\n\n{_escape_markdown(READINGS_NOTE)}\n"
+    yield from _table(READING_HEADING, section["readings"])
+    if section["rates"]:
+        yield f"\n### {RATES_TITLE}\n\n{_escape_markdown(section['rate_law'])}\n"
+        yield from _table(ladder_rate_heading(report), section["rates"])
 
 
 def _inside_section(report: ReportData) -> Iterator[str]:

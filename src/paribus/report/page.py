@@ -30,6 +30,7 @@ from paribus.report.early_order import describe_early_order
 from paribus.report.effect_plot import effect_plots
 from paribus.report.inside_figures import study_figures
 from paribus.report.item_examples import item_examples
+from paribus.report.ladder_rates import RATES_TITLE, ladder_rate_heading
 from paribus.report.law_plots import law_plots
 from paribus.report.laws import (
     EXPONENT_HEADING,
@@ -39,6 +40,9 @@ from paribus.report.laws import (
     LAWS_TITLE,
     PREDICTION_HEADING,
     PREDICTIONS_TITLE,
+    READING_HEADING,
+    READINGS_NOTE,
+    READINGS_TITLE,
     law_section,
 )
 from paribus.report.limits import describe_yardstick, limitations
@@ -50,6 +54,7 @@ from paribus.report.overview import comparison_headings, comparison_lines, descr
 from paribus.report.page_frame import csv_data_url, render_template
 from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
+from paribus.report.prediction_plot import prediction_plot
 from paribus.report.probe_charts import figure_plots
 from paribus.report.rank_effect import RANK_TITLE, rank_note, rank_sentences
 from paribus.report.rate_gains import describe_sweep_cost, rate_table
@@ -102,6 +107,7 @@ def _own_plots(report: ReportData) -> dict[str, Plot]:
         learning_plot(report),
         *difference_plots(report),
         *law_plots(report),
+        *prediction_plot(report),
         rate_plot(report),
     ]
     return {plot.key: plot for plot in plots if plot is not None}
@@ -182,8 +188,21 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "laws_title": LAWS_TITLE,
         "laws_note": LAWS_NOTE,
         "laws": law_section(report),
-        "law_headings": (LAW_HEADING, EXPONENT_HEADING, PREDICTION_HEADING),
-        "law_titles": (LAWS_TITLE, EXPONENTS_TITLE, PREDICTIONS_TITLE),
+        "law_headings": (
+            LAW_HEADING,
+            EXPONENT_HEADING,
+            PREDICTION_HEADING,
+            READING_HEADING,
+            ladder_rate_heading(report),
+        ),
+        "law_titles": (
+            LAWS_TITLE,
+            EXPONENTS_TITLE,
+            PREDICTIONS_TITLE,
+            READINGS_TITLE,
+            RATES_TITLE,
+        ),
+        "readings_note": READINGS_NOTE,
         "inside_heading": INSIDE_HEADING,
         "inside_note": INSIDE_NOTE,
         "inside_tables": inside_tables(report),

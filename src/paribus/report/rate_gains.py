@@ -50,10 +50,10 @@ def _gain_at_rate(arm: ArmFinding, rate: float) -> str:
 def describe_sweep_cost(report: ReportData) -> str:
     """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
     flops = flops_by_purpose(report.rows)
-    if not flops["sweep"]:
+    swept = flops["sweep"] + flops.get("ladder_sweep", 0.0)
+    if not swept:
         return ""
-    share = format_percent(flops["sweep"] / sum(flops.values()))
+    share = format_percent(swept / sum(flops.values()))
     return (
-        f"Finding the rates took {format_flops(flops['sweep'])}, {share} of what the study's"
-        " training took."
+        f"Finding the rates took {format_flops(swept)}, {share} of what the study's training took."
     )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, study_findings
+from paribus.analyse.law_sensitivity import OtherReading
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.run_table import Row, RowTable
+from paribus.analyse.study_laws import StudyLaws, study_laws, study_readings
 from paribus.analyse.study_probes import StudyProbe, study_probes
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, environment_differences, read_environments
@@ -63,10 +66,27 @@ class ReportData:
     probes: tuple[StudyProbe, ...] = ()  # those of which runs keep rows
     # what laws said of the largest run of a ladder before it was made
     predictions: tuple[Mapping[str, Any], ...] = ()
+    # what sweeps at sizes of a ladder found, and the rates that follow
+    ladder_rates: Mapping[str, Any] | None = None
 
     @property
     def plan(self) -> PlanRecord:
         return self.findings.plan
+
+    @cached_property
+    def laws(self) -> StudyLaws | str | None:
+        """The laws; why there are none, in words; None where the study has no ladder."""
+        try:
+            return study_laws(self.plan, self.findings.table.rows)
+        except SpecError as fault:
+            return str(fault)
+
+    @cached_property
+    def law_readings(self) -> list[OtherReading]:
+        """The laws under other readings; none where there are no laws."""
+        if self.laws is None or isinstance(self.laws, str):
+            return []
+        return study_readings(self.plan, self.findings.table.rows, self.laws)
 
     @property
     def order(self) -> list[str]:
@@ -127,7 +147,7 @@ class ReportData:
         sweeps: list[Row] = []
         other_rows: list[Row] = []
         for row in self.findings.table:
-            if row["purpose"] in ("stage_sweep", "sweep"):
+            if row["purpose"] in ("stage_sweep", "sweep", "ladder_sweep"):
                 sweeps.append(row)
             elif row["purpose"] != "reported" and row["seed"] in self.findings.seeds:
                 other_rows.append(row)
@@ -157,6 +177,7 @@ def gather_report_data(study: Study, anonymous: bool = False) -> ReportData:
         later_studies=later_studies(study),
         probes=study_probes(study, findings),
         predictions=tuple(study.read_predictions()),
+        ladder_rates=study.read_ladder_rates(),
     )
     if anonymous:
         return _anonymise(report, study)
@@ -203,6 +224,7 @@ def _anonymise(report: ReportData, study: Study) -> ReportData:
         later_studies=redact_value(report.later_studies, redactions),
         probes=_anonymise_probes(report.probes, redactions),
         predictions=tuple(redact_value(dict(one), redactions) for one in report.predictions),
+        ladder_rates=redact_value(report.ladder_rates, redactions),
         anonymous=True,
     )
 

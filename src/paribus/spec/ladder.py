@@ -45,7 +45,13 @@ class Ladder(Spec):
     """Whether the layers of every stack stay as many, or grow in proportion to `d_model`."""
     rate_power: Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)] = 0.0
     """The rate of a rung is the arm's own times (`d_model` of the rung / `d_model` of the base) to
-    this power. 0 for `init = "mup"`, which is made for it.
+    this power. 0 for `init = "mup"`, which is made for it. With `rate_sizes` the grids of the
+    sweeps are centred there.
+    """
+    rate_sizes: Annotated[tuple[Count, ...], BeforeValidator(as_tuple)] | None = None
+    """Sizes at which the rate of every arm is swept as `tune` says, at least three of `sizes`. The
+    rates of all rungs follow a power of the parameters that is fitted to what is found: a level
+    for each arm, and one power. If left out: `rate_power` alone gives the rates.
     """
     n_seeds: Annotated[int, Field(ge=2, le=100)] = 3
     """Number of seeds: the first of the design's."""

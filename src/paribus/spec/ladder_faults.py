@@ -10,6 +10,7 @@ from paribus.spec.factor import leaves_of, level_paths
 from paribus.spec.ladder import Ladder
 
 MIN_SIZES = 3  # that have two durations
+MIN_RATE_SIZES = 3  # at which rates are swept
 MIN_SPREAD = 4  # of these durations: the longer over the shorter
 
 
@@ -36,6 +37,7 @@ def ladder_faults(design: Design) -> Iterator[str]:
             f"primary.measure is {design.primary.measure.kind!r}, but the law of a ladder is one of"
             " a loss; use 'halves', 'pairs' or 'pseudo'"
         )
+    yield from _rate_faults(design, ladder)
     for name, table in design.arms.items():
         for path in leaves_of(table):
             if path in _GROWN:
@@ -44,6 +46,25 @@ def ladder_faults(design: Design) -> Iterator[str]:
         for path in level_paths(factor):
             if path in _GROWN or (ladder.depth == "proportional" and path.endswith("n_layers")):
                 yield f"factors.{name} is about {path}, which the ladder moves; choose one"
+
+
+def _rate_faults(design: Design, ladder: Ladder) -> Iterator[str]:
+    """What is wrong with the sizes at which rates are swept."""
+    swept = ladder.rate_sizes or ()
+    if not swept:
+        return
+    if len(set(swept)) < MIN_RATE_SIZES or not set(swept) <= set(ladder.sizes):
+        yield (
+            f"ladder.rate_sizes is {list(swept)}; use {MIN_RATE_SIZES} or more of ladder.sizes,"
+            f" {list(ladder.sizes)}"
+        )
+    if list(swept) != sorted(set(swept)):
+        yield f"ladder.rate_sizes is {list(swept)}; let them ascend, each once"
+    if design.tune is None:
+        yield (
+            "ladder.rate_sizes is set, but tune is false, so there is no sweep; say how to sweep in"
+            " tune, or leave it out"
+        )
 
 
 def _rung_faults(ladder: Ladder) -> Iterator[str]:

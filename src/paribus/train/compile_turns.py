@@ -19,7 +19,7 @@ import torch
 
 from paribus.canonical import canonical_hash
 
-COMPILED_FOLDER_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"  # where torch keeps what it compiles
+COMPILED_FOLDER_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"  # the folder of what torch compiles
 TURNS = "turns"  # a folder there
 
 

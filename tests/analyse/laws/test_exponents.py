@@ -84,20 +84,52 @@ def verdict(one_floor, own_floors):
     )
 
 
-def test_a_word_that_a_floor_each_leaves_open_stays():
-    assert verdict(DECIDED, OPEN).word == "α larger"
-    assert verdict(DECIDED, OPEN).larger == "prefix"
+SMALL = replace(OPEN, inner_low=-0.01, inner_high=0.02, estimate=0.005)
 
 
-def test_a_word_that_flips_with_a_floor_each_becomes_undecided():
-    turned = replace(OPEN, estimate=-0.04)
-    same = replace(OPEN, inner_low=-0.01, inner_high=0.02, estimate=0.005)
-    for other in (turned, same):
-        assert verdict(DECIDED, other).flips
-        assert verdict(DECIDED, other).word == "undecided"
-        assert verdict(DECIDED, other).larger is None
-    assert verdict(same, DECIDED).word == "undecided"
-    assert verdict(same, OPEN).word == "same exponent"
+def test_a_word_holds_only_if_it_is_also_said_with_a_floor_each():
+    both = verdict(DECIDED, replace(DECIDED, p=0.02))
+    assert (both.word, both.larger, both.rests_on_one_floor) == ("α larger", "prefix", False)
+    # at the same level: 2 tests share the 5 %
+    assert verdict(DECIDED, replace(DECIDED, p=0.03)).word == "undecided"
+    assert verdict(SMALL, SMALL).word == "same exponent"
+
+
+@pytest.mark.parametrize(
+    ("one_floor", "own_floors"),
+    [
+        (DECIDED, OPEN),
+        (DECIDED, replace(DECIDED, estimate=-0.06)),
+        (DECIDED, SMALL),
+        (SMALL, DECIDED),
+        (SMALL, OPEN),
+    ],
+)
+def test_a_word_that_rests_on_one_floor_becomes_undecided(one_floor, own_floors):
+    found = verdict(one_floor, own_floors)
+    assert found.rests_on_one_floor
+    assert found.one_floor_word != "undecided"
+    assert (found.word, found.larger) == ("undecided", None)
+
+
+def test_what_is_undecided_with_one_floor_stays_so():
+    found = verdict(OPEN, DECIDED)
+    assert not found.rests_on_one_floor
+    assert (found.word, found.larger) == ("undecided", None)
+
+
+def test_a_higher_floor_of_one_arm_is_not_taken_for_a_smaller_exponent():
+    words = []
+    for number in range(8):
+        higher = LAW.copy()
+        higher[0] += 0.2
+        arms = {
+            "causal": one_arm(10 + number, LAW, "causal"),
+            "prefix": one_arm(30 + number, higher, "prefix"),
+        }
+        words.append(by_exponent(compare_exponents(arms))["alpha"])
+    assert sum(one.one_floor_word == "α larger" for one in words) >= 4
+    assert {one.word for one in words} == {"undecided"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Points of a law: cells, and what says too little for a law."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from planted_laws import exact_points, planted_laws
@@ -77,3 +79,16 @@ def test_a_broken_law_needs_eight_sizes():
     with pytest.raises(SpecError, match="7 sizes are given for a broken law; use 8 or more"):
         require_identified(seven, form="broken")
     require_identified(grid([2.0**k * 1e6 for k in range(8)], (5, 20)), form="broken")
+
+
+def test_durations_of_whole_steps_may_be_a_little_nearer_than_a_factor_of_four():
+    """26 and 103 steps are what 1 and 4 times 25.75 steps come to."""
+    points = [
+        LawPoint(size, 512.0 * n_steps * size / 1e4, 2.0)
+        for size in (1e4, 1.5e4, 2e4)
+        for n_steps in (26, 103)
+    ]
+    require_identified(points)
+    nearer = [replace(point, tokens=point.tokens**0.9) for point in points]
+    with pytest.raises(SpecError, match="0 of 3 sizes have durations a factor of 4 or more apart"):
+        require_identified(nearer)

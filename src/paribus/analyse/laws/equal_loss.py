@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from paribus.analyse.laws.fit import LawFit, effective_df
+from paribus.analyse.laws.points import unlogged
 from paribus.analyse.laws.profile import covariance
 from paribus.analyse.laws.solver import Array, LawModel, law_jacobian
 from paribus.errors import SpecError
@@ -124,8 +125,8 @@ def fitted_curve(fit: LawFit, arm: int, path: ComputePath, level: float = 0.95) 
             compute=exp(at),
             parameters=exp(size),
             loss=exp(mean),
-            low=exp(mean - width),
-            high=exp(mean + width),
+            low=unlogged(mean - width),
+            high=unlogged(mean + width),
             extrapolated=bool(is_beyond),
         )
         curve.append(point)
@@ -169,8 +170,8 @@ def equal_loss_curve(
             point = EqualLoss(
                 compute=exp(at),
                 factor=exp(ratio),
-                low=exp(ratio - width),
-                high=exp(ratio + width),
+                low=unlogged(ratio - width),
+                high=unlogged(ratio + width),
                 extrapolated=bool(beyond),
             )
         curve.append(point)

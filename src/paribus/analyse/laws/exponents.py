@@ -1,5 +1,5 @@
-"""Do arms differ in an exponent? F tests in the joint fit with one E, and two one-sided tests
-against a margin.
+"""Do arms differ in an exponent? F tests and two one-sided tests against a margin, in the joint
+fit with one E and in that with an E for each arm. What is said must hold in both.
 """
 
 from __future__ import annotations
@@ -49,31 +49,31 @@ class ExponentVerdict:
         return min(1.0, self.one_floor.p * self.n_tests)
 
     @property
-    def flips(self) -> bool:
-        """Is the word contradicted when each arm has its own E: by another word that decides, or
-        by a difference of the other sign?
-        """
-        word, larger = self._word(self.one_floor)
-        other, larger_other = self._word(self.own_floors)
-        if word == UNDECIDED:
-            return False
-        if larger is not None and self.one_floor.estimate * self.own_floors.estimate < 0:
-            return True
-        return other != UNDECIDED and (word, larger) != (other, larger_other)
-
-    @property
     def word(self) -> str:
         """`α larger`, `β larger`, `same exponent` or `undecided`."""
-        if self.flips:
+        if self.rests_on_one_floor:
             return UNDECIDED
         return self._word(self.one_floor)[0]
 
     @property
     def larger(self) -> str | None:
         """The arm whose exponent is larger: its loss falls faster; None where no word says so."""
-        if self.flips:
+        if self.rests_on_one_floor:
             return None
         return self._word(self.one_floor)[1]
+
+    @property
+    def one_floor_word(self) -> str:
+        """What would be said if it were known that all arms have one E."""
+        return self._word(self.one_floor)[0]
+
+    @property
+    def rests_on_one_floor(self) -> bool:
+        """Is something said with one E that is not said, at the same level, with an E for each
+        arm? An arm whose E is higher looks as if its exponent were smaller.
+        """
+        found = self._word(self.one_floor)
+        return found[0] != UNDECIDED and found != self._word(self.own_floors)
 
     def _word(self, found: ExponentDifference) -> tuple[str, str | None]:
         if found.p * self.n_tests < LEVEL:

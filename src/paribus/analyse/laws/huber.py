@@ -36,13 +36,18 @@ class HuberFit:
         floor, log_a, log_b, alpha, beta = map(float, self.values)
         return ScalingLaw(floor=floor, log_a=log_a, log_b=log_b, alpha=alpha, beta=beta)
 
+    def log_estimates(self, level: float = 0.95) -> list[LawEstimate]:
+        """E, lnA, lnB, alpha and beta with the quantiles of their draws."""
+        tails = ((1 - level) / 2, (1 + level) / 2)
+        lows, highs = np.quantile(self.draws_D5, tails, axis=0)
+        return [LawEstimate(*map(float, own)) for own in zip(self.values, lows, highs, strict=True)]
+
     def estimates(self, level: float = 0.95) -> dict[str, LawEstimate]:
         """E, A, B, alpha and beta with the quantiles of their draws."""
-        tails = ((1 - level) / 2, (1 + level) / 2)
         found: dict[str, LawEstimate] = {}
-        for place, name in enumerate(("E", "A", "B", "alpha", "beta")):
-            low, high = np.quantile(self.draws_D5[:, place], tails)
-            numbers = np.array([self.values[place], low, high])
+        names = ("E", "A", "B", "alpha", "beta")
+        for name, own in zip(names, self.log_estimates(level), strict=True):
+            numbers = np.array([own.estimate, own.low, own.high])
             if name in ("A", "B"):
                 numbers = np.exp(np.minimum(numbers, MAX_LOG))
             found[name] = LawEstimate(*map(float, numbers))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite, log
+from math import exp, inf, isfinite, log
 from statistics import fmean
 
 import numpy as np
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from paribus.errors import SpecError
 
 MIN_SIZES, MIN_SPREAD = 3, 4.0  # sizes of two durations, and how far apart these must be
+ROUNDED = 0.95  # of that factor is enough: durations are whole steps
 SAME_SIZE = 1.1  # sizes within this factor are one: those read off a figure are not exact
 MIN_SIZES_BROKEN = 8
 N_LAW_PARAMETERS = 5  # E, A, B, α, β
 FORMS = ("plain", "broken")
+MAX_LOG = 700.0  # of a number that a float can hold, about
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ class LawCells:
         return int(self.n_runs_C.sum()) - len(self.n_runs_C)
 
 
+def unlogged(value: float) -> float:
+    """e to this power; infinite where that is more than a number can hold."""
+    return inf if value >= MAX_LOG else exp(value)
+
+
 def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
     """The cells of each arm, in the order in which arms appear; SpecError where no law can be
     fitted to them.
@@ -78,12 +85,11 @@ def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "p
     assert form in FORMS
     place = f"points of {arm!r}" if arm else "points"
     _require_positive(points, place)
-    sizes = _durations_by_size(points)
-    spread = [size for size, tokens in sizes.items() if max(tokens) >= MIN_SPREAD * min(tokens)]
+    sizes, n_spread = _durations_by_size(points), count_spread_sizes(points)
     n_cells = len({(point.parameters, point.tokens) for point in points})
-    if len(spread) < MIN_SIZES:
+    if n_spread < MIN_SIZES:
         raise SpecError(
-            f"{place}: {_describe_spread(points, len(sizes), len(spread))}; a law needs"
+            f"{place}: {_describe_spread(points, len(sizes), n_spread)}; a law needs"
             f" {MIN_SIZES} sizes or more with 2 durations or more that are a factor of"
             f" {MIN_SPREAD:g} or more apart"
         )
@@ -97,6 +103,14 @@ def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "p
             f"{place}: {len(sizes)} sizes are given for a broken law; use {MIN_SIZES_BROKEN} or"
             " more, or the plain law"
         )
+
+
+def count_spread_sizes(points: Sequence[LawPoint]) -> int:
+    """How many sizes have durations that lie far enough apart."""
+    least, n_spread = ROUNDED * MIN_SPREAD, 0
+    for tokens in _durations_by_size(points).values():
+        n_spread += max(tokens) >= least * min(tokens)
+    return n_spread
 
 
 def _require_positive(points: Sequence[LawPoint], place: str) -> None:

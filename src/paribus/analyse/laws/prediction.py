@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import exp, isfinite, log
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import exp, inf, isfinite, log
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
 from paribus.analyse.laws.equal_loss import model_at
 from paribus.analyse.laws.fit import LawFit, effective_df
+from paribus.analyse.laws.points import unlogged
 from paribus.analyse.laws.profile import covariance
 from paribus.analyse.laws.solver import Array, LawData, LawModel, law_jacobian, solve
 from paribus.errors import SpecError
@@ -34,6 +36,17 @@ class LawPrediction:
     level: float
     size_ratio: float  # parameters over the largest that was fitted
     token_ratio: float
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """As it is kept: an interval without an upper end has none."""
+        return {**asdict(self), "high": self.high if isfinite(self.high) else None}
+
+
+def read_prediction(table: Mapping[str, Any]) -> LawPrediction:
+    """A prediction as it was kept."""
+    high = table["high"]
+    return LawPrediction(**{**table, "high": inf if high is None else high})
 
 
 @dataclass(frozen=True)
@@ -93,8 +106,8 @@ def predict_loss(
         tokens=tokens,
         n_seeds=n_seeds,
         loss=exp(estimate),
-        low=exp(low),
-        high=exp(high),
+        low=unlogged(low),
+        high=unlogged(high),
         level=level,
         size_ratio=parameters / exp(float(cells.log_parameters_C.max())),
         token_ratio=tokens / exp(float(cells.log_tokens_C.max())),

@@ -186,7 +186,8 @@ def covariance(data: LawData, best: Solution) -> Array:
     hessian = np.swapaxes(jacobian * data.weights_PC[..., None], 1, 2) @ jacobian
     resting = data.model.is_floor_Q & (best.theta_PQ <= 0)
     hessian = np.where(resting[:, :, None] | resting[:, None, :], 0, hessian)
-    scale = np.sqrt(np.maximum(np.einsum("pqq->pq", hessian), 1e-300))
+    # of a parameter that the cells say nothing of: its variance stays a number
+    scale = np.sqrt(np.maximum(np.einsum("pqq->pq", hessian), 1e-100))
     scale = np.where(resting, 1.0, scale)
     identity = np.eye(hessian.shape[-1])
     scaled = hessian / scale[:, :, None] / scale[:, None, :] + 1e-10 * identity

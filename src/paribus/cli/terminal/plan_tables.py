@@ -20,6 +20,7 @@ from paribus.cli.terminal.power_table import (
 from paribus.design import Plan, StudyCost, group_identical_arms
 from paribus.design.arms import width_notes
 from paribus.design.ladder import Rung
+from paribus.design.proposed_jobs import ProposedJobs
 from paribus.design.study_cost import n_rates_per_seed
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.record import ControlLine, Mark
@@ -148,6 +149,21 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
             "test       not worse: one-sided, whether a loss of the margin is ruled out",
             soft_wrap=True,
         )
+
+
+def print_proposed_jobs(proposed: ProposedJobs, page: Console) -> None:
+    """Print how many runs should share a GPU, and why."""
+    size = format_count(proposed.parameters)
+    if proposed.n_jobs == 1:
+        words = f"--jobs 1: at {size} parameters, one run fills a GPU"
+        if proposed.limit != "its size":
+            words = f"--jobs 1, for {proposed.limit}"
+    else:
+        words = (
+            f"--jobs {proposed.n_jobs}: at {size} parameters, where half of the work is, one run"
+            f" leaves a GPU idle; bounded by {proposed.limit}"
+        )
+    page.print(f"proposal   {words}", soft_wrap=True, markup=False)
 
 
 def _describe_rung(rung: Rung) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Self
 import torch
 
 from paribus.design.cells import Cell
+from paribus.design.compiled_cache import compile_variables
 from paribus.design.mps import shared_gpu
 from paribus.design.on.in_process import run_in_process
 from paribus.design.on.scheduler import RESUME_STATUS, Scheduler, next_cell_index
@@ -67,12 +68,15 @@ class WorkerPool(Scheduler):
         assert isinstance(execution.on, Local)
         self.use_mps = execution.on.use_mps
         self.workers: list[Worker] = []
-        self._variables: dict[str, str] = {}  # of the workers' environment
+        # of the workers' environment
+        self.worker_variables = compile_variables(
+            execution.workspace.cache_folder, execution.n_jobs, os.environ
+        )
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
         if self.device.type == "cuda" and self.execution.n_jobs > 1 and self.use_mps:
-            self._variables = self._closing.enter_context(shared_gpu())
+            self.worker_variables |= self._closing.enter_context(shared_gpu())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -92,7 +96,7 @@ class WorkerPool(Scheduler):
         self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
     ) -> dict[str, str]:
         for number in range(len(self.workers), min(self.execution.n_jobs, len(cells))):
-            self.workers.append(Worker(number, self.device, self._variables))
+            self.workers.append(Worker(number, self.device, self.worker_variables))
         queue, failures = list(cells), dict[str, str]()
         lock, signal_numbers = threading.Lock(), list[int]()
 

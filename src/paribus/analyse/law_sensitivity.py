@@ -1,0 +1,89 @@
+"""Other readings of a ladder's laws: another interval, another N, another loss to minimise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import nan
+
+from paribus.analyse.laws.bootstrap import bootstrap_intervals, bootstrap_parameters
+from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
+from paribus.analyse.laws.huber import huber_law
+from paribus.analyse.laws.points import (
+    MIN_SIZES,
+    LawPoint,
+    cells_by_arm,
+    count_spread_sizes,
+)
+from paribus.analyse.laws.profile import QUANTITIES
+from paribus.errors import SpecError
+
+BOOTSTRAP, NON_EMBEDDING, HUBER = (
+    "wild bootstrap of cells",
+    "N without embeddings",
+    "Huber's loss, an E for each arm",
+)
+BOOTSTRAP_SEED = 0  # the same draws in each report
+
+
+@dataclass(frozen=True)
+class OtherReading:
+    """The law of one arm under another reading, or why there is none."""
+
+    arm: str
+    reading: str
+    estimates: Mapping[str, LawEstimate]  # E, lnA, lnB, alpha, beta; empty where refused
+    refusal: str = ""
+
+
+def other_readings(
+    fit: LawFit, points: Sequence[LawPoint], non_embedding: Mapping[tuple[str, str], float]
+) -> list[OtherReading]:
+    """Each arm's law under every other reading, arm by arm. `non_embedding` are the parameters in
+    no embedding, by arm and rung.
+    """
+    arms = [cells.arm for cells in fit.arms]
+    draws = bootstrap_parameters(fit, BOOTSTRAP_SEED)
+    smaller = _without_embeddings(points, non_embedding)
+    readings: list[OtherReading] = []
+    for place, arm in enumerate(arms):
+        own = bootstrap_intervals(fit, draws, place)
+        readings.append(OtherReading(arm, BOOTSTRAP, own))
+        readings.append(_reading_of(smaller, arm))
+        readings.append(_by_huber([point for point in points if point.arm == arm], arm))
+    return readings
+
+
+def _without_embeddings(
+    points: Sequence[LawPoint], non_embedding: Mapping[tuple[str, str], float]
+) -> LawFit | str:
+    """The joint fit with another N; why it cannot be made, in words."""
+    moved: list[LawPoint] = []
+    for point in points:
+        n_parameters = non_embedding[point.arm, point.rung or ""]
+        moved.append(replace(point, parameters=n_parameters))
+    try:
+        return fit_arms(list(cells_by_arm(moved).values()))
+    except SpecError as fault:
+        return str(fault)
+
+
+def _reading_of(fit: LawFit | str, arm: str) -> OtherReading:
+    if isinstance(fit, str):
+        return OtherReading(arm, NON_EMBEDDING, {}, fit)
+    place = [cells.arm for cells in fit.arms].index(arm)
+    return OtherReading(arm, NON_EMBEDDING, law_intervals(fit, place))
+
+
+def _by_huber(points: Sequence[LawPoint], arm: str) -> OtherReading:
+    """Each redraw of cells needs as many sizes as a law does. With no size to spare all of them
+    are the same, and say nothing of an interval.
+    """
+    try:
+        found = huber_law(points)
+    except SpecError as fault:
+        return OtherReading(arm, HUBER, {}, str(fault))
+    estimates = found.log_estimates()
+    if count_spread_sizes(points) == MIN_SIZES:
+        estimates = [replace(one, low=nan, high=nan) for one in estimates]
+    return OtherReading(arm, HUBER, dict(zip(QUANTITIES, estimates, strict=True)))

@@ -1,0 +1,101 @@
+"""The figure of what was predicted of the largest run, and of what came out."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import pytest
+from handmade_study import make_study
+
+from paribus.analyse.laws.prediction import LawPrediction, read_prediction
+from paribus.analyse.run_table import RowTable, column_of
+from paribus.report.laws import prediction_lines
+from paribus.report.prediction_plot import prediction_plot
+from paribus.report.report_data import ReportData, gather_report_data
+
+
+def prediction(arm: str, low: float, high: float) -> dict[str, Any]:
+    return LawPrediction(
+        arm=arm,
+        parameters=9e6,
+        tokens=94e6,
+        n_seeds=2,
+        loss=1.5,
+        low=low,
+        high=high,
+        level=0.95,
+        size_ratio=1.9,
+        token_ratio=1.0,
+    ).table
+
+
+def with_outcomes(report: ReportData, arm: str, losses: Sequence[float]) -> ReportData:
+    """The report with runs that were predicted of an arm."""
+    rows, column = list(report.findings.table), column_of(report.plan.design.primary.measure.table)
+    for seed, loss in enumerate(losses, 1):
+        rows.append(
+            {**rows[0], "arm": arm, "seed": seed, "purpose": "predicted", "outcome": "finished"}
+            | {column: loss}
+        )
+    return replace(report, findings=replace(report.findings, table=RowTable(tuple(rows))))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
+    study = make_study(tmp_path_factory.mktemp("runs"))
+    own = gather_report_data(study)
+    one, two = own.order[:2]
+    own = replace(own, predictions=(prediction(one, 1.4, 1.6), prediction(two, 0.2, inf)))
+    return with_outcomes(own, one, [1.62, 1.7])
+
+
+def drawn(plot_spec: Any) -> list[dict[str, Any]]:
+    """The values of each layer."""
+    sets = plot_spec.get("datasets", {})
+    return [
+        layer["data"].get("values") or sets[layer["data"]["name"]] for layer in plot_spec["layer"]
+    ]
+
+
+def test_nothing_is_drawn_where_nothing_was_predicted(report: ReportData) -> None:
+    assert prediction_plot(replace(report, predictions=())) == []
+
+
+def test_each_run_is_a_point_below_its_interval(report: ReportData) -> None:
+    (plot,) = prediction_plot(report)
+    bars, ticks, points = drawn(plot.spec)
+    one, two = report.order[:2]
+    assert [bar["arm"] for bar in bars] == [tick["arm"] for tick in ticks] == [one, two]
+    assert (bars[0]["low"], bars[0]["high"], ticks[0]["loss"]) == (1.4, 1.6, 1.5)
+    assert [(point["arm"], point["loss"]) for point in points] == [(one, 1.62), (one, 1.7)]
+    assert bars[0]["words"] == "worse than predicted"
+    assert bars[1]["words"] == "not run yet"
+    assert [line[:2] for line in plot.numbers] == [(one, "1"), (one, "2"), (two, "not run yet")]
+
+
+def test_an_interval_without_an_end_is_cut(report: ReportData) -> None:
+    (plot,) = prediction_plot(report)
+    json.dumps(plot.spec, allow_nan=False)
+    bars = drawn(plot.spec)[0]
+    ((low, high),) = {
+        tuple(layer["encoding"]["x"]["scale"]["domain"]) for layer in plot.spec["layer"]
+    }
+    assert (bars[1]["low"], bars[1]["high"]) == (low, high)
+    assert low < 1.4 < 1.7 < high < 3
+    assert "no bound" in plot.numbers[-1][-1]
+    assert prediction_lines(report, report.predictions)[1][4] == "0.2 to no bound"
+
+
+def test_a_prediction_is_kept_without_infinity() -> None:
+    table = prediction("causal", 0.2, inf)
+    assert table["high"] is None
+    json.dumps(table, allow_nan=False)
+    assert read_prediction(table).high == inf
+    assert read_prediction(prediction("causal", 0.2, 3.0)).high == 3.0
+
+
+def test_a_study_without_a_ladder_has_no_law(report: ReportData) -> None:
+    assert report.laws is None  # the study has no ladder
+    assert report.law_readings == []
