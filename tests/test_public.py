@@ -18,6 +18,8 @@ NAMES = [
     "Conversation",
     "Design",
     "Execution",
+    "Local",
+    "Ray",
     "Sampling",
     "TurnTiming",
     "Workspace",

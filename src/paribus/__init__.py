@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from paribus.spec.conversation import Conversation as Conversation
     from paribus.spec.design import Design as Design
     from paribus.workspace import Execution as Execution
+    from paribus.workspace import Local as Local
+    from paribus.workspace import Ray as Ray
     from paribus.workspace import Workspace as Workspace
 else:
     _HOMES = {
@@ -70,6 +72,8 @@ else:
         "Conversation": "paribus.spec.conversation",
         "Design": "paribus.spec.design",
         "Execution": "paribus.workspace",
+        "Local": "paribus.workspace",
+        "Ray": "paribus.workspace",
         "Sampling": "paribus.generate",
         "TurnTiming": "paribus.design.turn_study",
         "Workspace": "paribus.workspace",

@@ -56,16 +56,40 @@ class Workspace:
 
 
 @dataclass(frozen=True)
+class Local:
+    """Runs are carried out on this machine.
+
+    With `use_mps`, several runs on one NVIDIA GPU share it through MPS, where that is installed.
+    """
+
+    use_mps: bool = True
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Runs are carried out on a Ray cluster.
+
+    `address` is that of its head node, such as 10.0.0.1:6379. Without one, the cluster that this
+    machine belongs to is used, and if there is none, a local one is started.
+    """
+
+    address: str | None = None
+
+
+Place = Local | Ray
+
+
+@dataclass(frozen=True)
 class Execution:
     """How the runs of a study are carried out: where, how many at a time, and which of them.
 
-    With `use_mps`, several runs on one NVIDIA GPU share it through MPS, where that is installed.
+    On a Ray cluster, `n_jobs` is the number of runs at a time on each node, or on each GPU.
     """
 
     workspace: Workspace = Workspace()
     n_jobs: int = 1
     shard: tuple[int, int] = (1, 1)  # which of how many
-    use_mps: bool = True
+    on: Place = Local()
 
     def __post_init__(self) -> None:
         number, total = self.shard

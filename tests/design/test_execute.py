@@ -17,18 +17,14 @@ from typing import Any
 import pytest
 from trained_study import CPU, N_STEPS, RATE, make_small_plan
 
-from paribus.design import execute as module
-from paribus.design import worker_pool as crews
 from paribus.design.cell_run import cell_score, find_answers, is_complete, train_and_measure
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.execute import execute_cells, resumable_exit
+from paribus.design.on import in_process
+from paribus.design.on import local as crews
+from paribus.design.on.local import WorkerPool, next_cell_index, worker_device
+from paribus.design.on.scheduler import RESUME_STATUS
 from paribus.design.study_watcher import StudyWatcher
-from paribus.design.worker_pool import (
-    RESUME_STATUS,
-    WorkerPool,
-    next_cell_index,
-    worker_device,
-)
 from paribus.evaluate import evaluate
 from paribus.record import Study, hold_lock, open_study
 from paribus.runtime import STOP_SIGNALS
@@ -160,14 +156,14 @@ def test_a_fault_of_the_machine_in_one_run_is_none_in_the_next(
     cells = cells_of(study_cache)[:3]
     (kept.root / cells[0].name).mkdir(parents=True)
     (kept.root / cells[0].name / "stray").touch()
-    original = module.train_and_measure
+    original = in_process.train_and_measure
 
     def short_of_memory(run: Any, *rest: Any, **named: Any) -> None:
         if run == cells[1].run:
             raise MemoryError("out of memory")
         original(run, *rest, **named)
 
-    monkeypatch.setattr(module, "train_and_measure", short_of_memory)
+    monkeypatch.setattr(in_process, "train_and_measure", short_of_memory)
     watcher, result = done(cells, kept, means)
     assert (
         "and no spec.json: it is not a run; choose another name" in result.failures["full, seed 1"]
@@ -175,7 +171,7 @@ def test_a_fault_of_the_machine_in_one_run_is_none_in_the_next(
     assert "MemoryError: out of memory" in result.failures["causal, seed 1"]
     assert watcher.ended[2] == ("full, seed 2", None)
     (kept.root / cells[0].name / "stray").unlink()
-    monkeypatch.setattr(module, "train_and_measure", original)
+    monkeypatch.setattr(in_process, "train_and_measure", original)
     assert done(cells, kept, means)[1].failures == {}
 
 

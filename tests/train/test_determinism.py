@@ -11,7 +11,7 @@ import pytest
 import torch
 from copy_task import VOCABULARY, copy_batch, pose_copy_task, tiny_copy_model
 
-from paribus.design import worker_pool
+from paribus.design.on import local as worker_pool
 from paribus.errors import UnsupportedError
 from paribus.record import current_environment
 from paribus.record.address import run_address

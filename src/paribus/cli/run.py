@@ -52,13 +52,15 @@ from paribus.record import Study, open_study
 from paribus.runtime import select_device
 from paribus.spec.design import OPEN_SEEDS
 from paribus.train.memory import require_training_memory
-from paribus.workspace import Execution, Workspace
+from paribus.workspace import Execution, Local, Place, Ray, Workspace
 
 FAILED_STATUS = 4
 JOBS_HELP = (
     "Number of runs at a time; on a CPU, a single run uses all threads, and several use one thread"
-    " each."
+    " each. With --on ray, it is the number on each node, or on each GPU."
 )
+LOCAL, RAY = "local", "ray"
+ON_HELP = "Where the runs are carried out: local (this machine) or ray (a Ray cluster)."
 
 
 def run(
@@ -165,18 +167,30 @@ def command(
         bool,
         typer.Option(
             "--no-mps",
-            help="Do not start NVIDIA's MPS, through which several runs share one GPU.",
+            help="With --on local: do not start NVIDIA's MPS, through which several runs share one"
+            " GPU.",
         ),
     ] = False,
+    on: Annotated[str, typer.Option("--on", metavar="PLACE", help=ON_HELP)] = LOCAL,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            "--ray-address",
+            metavar="HOST:PORT",
+            help="With --on ray: the head node of the cluster; by default the cluster that this"
+            " machine belongs to, or else a local one.",
+        ),
+    ] = None,
 ) -> None:
     workspace = Workspace(runs, cache, device, accept_environment)
+    place = parse_place(on, use_mps=not no_mps, ray_address=ray_address)
     study = run_and_print(
         design,
         scale=scale,
         changes=parse_settings(settings),
         name=name,
         seeds=seeds,
-        execution=Execution(workspace, jobs, _parse_shard(shard), use_mps=not no_mps),
+        execution=Execution(workspace, jobs, _parse_shard(shard), on=place),
     )
     report = f"paribus report {shlex.quote(study.folder.name)}"
     if runs != RUNS:
@@ -208,6 +222,20 @@ def run_and_print(
     page.print()
     print_results(study_rows(study), study, page)
     return study
+
+
+def parse_place(on: str, *, use_mps: bool, ray_address: str | None) -> Place:
+    """The place that --on names, with its own options; SpecError where another's is given."""
+    given_options = {LOCAL: {"--no-mps": not use_mps}, RAY: {"--ray-address": bool(ray_address)}}
+    if on not in given_options:
+        raise SpecError(f"--on is {on!r}; use one of {', '.join(given_options)}")
+    for place, options in given_options.items():
+        for option, is_given in options.items():
+            if is_given and place != on:
+                raise SpecError(f"{option} goes with --on {place}, and --on is {on}; leave it out")
+    if on == RAY:
+        return Ray(ray_address)
+    return Local(use_mps)
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:

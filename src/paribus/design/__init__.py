@@ -11,6 +11,7 @@ from paribus.design.execute import resumable_exit as resumable_exit
 from paribus.design.matching.size import architecture_size as architecture_size
 from paribus.design.matching.size_match import SizeMatch as SizeMatch
 from paribus.design.matching.size_match import match_size as match_size
+from paribus.design.on.scheduler import RESUME_STATUS as RESUME_STATUS
 from paribus.design.plan import Plan as Plan
 from paribus.design.plan import make_plan as make_plan
 from paribus.design.plan_table import described as described
@@ -23,5 +24,4 @@ from paribus.design.study_run import describe_departure as describe_departure
 from paribus.design.study_run import freeze as freeze
 from paribus.design.study_run import freeze_or_describe_departure as freeze_or_describe_departure
 from paribus.design.study_run import run_study as run_study
-from paribus.design.worker_pool import RESUME_STATUS as RESUME_STATUS
 from paribus.spec.design import Design as Design

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from paribus.analyse.schemas import read_rates, read_stage_rates
 from paribus.design.cells import Cell, rate_grid, sweep_cells
 from paribus.design.execute import ExecutionResult, cells_of_shard, execute_cells
+from paribus.design.on.scheduler import Scheduler
 from paribus.design.plan import Plan
 from paribus.design.study_watcher import StudyWatcher
 from paribus.design.tune import (
@@ -28,7 +29,6 @@ from paribus.design.tune import (
     tuned_rates,
     untuned_record,
 )
-from paribus.design.worker_pool import WorkerPool
 from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.errors import RecordError
 from paribus.record import Study
@@ -46,7 +46,7 @@ class TunedPlan:
 class SweepRunner:
     """Who runs the sweeps of a study, and who watches."""
 
-    pool: WorkerPool
+    scheduler: Scheduler
     watcher: StudyWatcher
     later_flops: float  # of everything that comes after the sweeps
 
@@ -156,14 +156,14 @@ def _tune_rates(
     grid, more = rate_grid(plan.design, plan.arms), dict[str, tuple[float, ...]]()
     require_fair_sweep(plan.design, grid)
     written_rate = plan.arms[0].run.last.training.optimizer.rate
-    n_extensions, pool = 0, runner.pool
+    n_extensions, scheduler = 0, runner.scheduler
     name = "sweep" if is_last else f"stage {len(plan.arms[0].run.stages)} sweep"
     while True:
         cells = sweep_cells(plan, grid, more, is_last=is_last)
         study.add_cells([cell.record for cell in cells])
-        mine = cells_of_shard(cells, pool.execution.shard)
+        mine = cells_of_shard(cells, scheduler.execution.shard)
         watcher = runner.watcher.begin_round(name, mine, runner.later_flops)
-        result = execute_cells(cells, study, pool, watcher)
+        result = execute_cells(cells, study, scheduler, watcher)
         if result.failures or result.open_elsewhere:
             return None, result
         sweeps = sweep_scores(cells, study)

@@ -21,6 +21,8 @@ from paribus.design.cells import (
     sweep_cells,
 )
 from paribus.design.execute import cells_of_shard, execute_cells
+from paribus.design.on.places import scheduler_of
+from paribus.design.on.scheduler import Scheduler
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
 from paribus.design.stage_tuning import (
@@ -32,7 +34,6 @@ from paribus.design.stage_tuning import (
 )
 from paribus.design.study_watcher import StudyWatcher
 from paribus.design.variance import variance_cells
-from paribus.design.worker_pool import WorkerPool
 from paribus.errors import RecordError, SpecError
 from paribus.record import (
     PlanLock,
@@ -118,13 +119,13 @@ def run_study(
 ) -> StudyProgress:
     """Sweeps first, then the reported runs, then those of other lengths, each made at most once."""
     _require_one_environment(_known_cells(plan, study), plan, study, execution)
-    with WorkerPool(execution) as crew:
+    with scheduler_of(execution) as scheduler:
         for arm in plan.arms:
             for text in arm.texts:
-                crew.verified_text(text)
+                scheduler.verified_text(text)
         _require_nobody_at_work(plan, study)
         freeze(plan, study)
-        progress = _run_rounds(plan, study, crew, watcher)
+        progress = _run_rounds(plan, study, scheduler, watcher)
         _require_own_plan(plan, study)
         return progress
 
@@ -158,11 +159,13 @@ def _require_own_plan(plan: Plan, study: Study) -> None:
         )
 
 
-def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatcher) -> StudyProgress:
+def _run_rounds(
+    plan: Plan, study: Study, scheduler: Scheduler, watcher: StudyWatcher
+) -> StudyProgress:
     rates = written_rates(plan)
     if plan.design.tune is not None:
-        later = _flops(cells_of_shard(_all_cells(plan, rates), pool.execution.shard))
-        tuned, result = tune_stages(plan, study, SweepRunner(pool, watcher, later))
+        later = _flops(cells_of_shard(_all_cells(plan, rates), scheduler.execution.shard))
+        tuned, result = tune_stages(plan, study, SweepRunner(scheduler, watcher, later))
         if tuned is None:
             return StudyProgress(result.failures, len(result.open_elsewhere), None)
         plan, rates = tuned.plan, tuned.rates
@@ -174,7 +177,7 @@ def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatche
     study.add_cells([cell.record for cell in itertools.chain.from_iterable(rounds.values())])
     failures: dict[str, str] = {}
     n_waiting = 0
-    later = [cells_of_shard(own, pool.execution.shard) for own in rounds.values()]
+    later = [cells_of_shard(own, scheduler.execution.shard) for own in rounds.values()]
     for name, own in rounds.items():
         mine, *later = later
         if name == PREDICTED:
@@ -183,7 +186,7 @@ def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatche
                 continue  # the law waits for its points
             _lock_predictions(plan, study)
         rest = _flops(itertools.chain.from_iterable(later))
-        result = execute_cells(own, study, pool, watcher.begin_round(name, mine, rest))
+        result = execute_cells(own, study, scheduler, watcher.begin_round(name, mine, rest))
         failures |= result.failures
         n_waiting += len(result.open_elsewhere)
     return StudyProgress(failures, n_waiting, rates)

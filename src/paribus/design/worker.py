@@ -21,6 +21,7 @@ from paribus.corpus import TokenisedCorpus, VerifiedText, prepare_corpus, reopen
 from paribus.corpus.verified_text import FileStamp
 from paribus.design.asked_tasks import AskedTasks
 from paribus.design.cell_run import train_and_measure
+from paribus.design.on.node_check import NodeCheck, require_fit_node
 from paribus.errors import ParibusError
 from paribus.escapes import escaped_streams
 from paribus.spec.corpus import Corpus
@@ -34,6 +35,9 @@ from paribus.workspace import Workspace
 def _run_job(line: str) -> dict[str, Any]:
     job = json.loads(line)
     try:
+        if "node_check" in job:
+            require_fit_node(NodeCheck(**job["node_check"]))
+            return {}
         run = RunSpec.model_validate_json(json.dumps(job["run"]))
         train_and_measure(
             run,

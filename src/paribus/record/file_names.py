@@ -62,6 +62,7 @@ _STEP = "step-"
 _ASKED = "asked-"
 _ASKED_DIGITS = 16
 _TASK = "task-"
+_NODE_TOKEN = ".nodes-"
 
 
 def checkpoint_name(step: int) -> str:
@@ -90,3 +91,8 @@ def task_answers_name(digest: str) -> str:
 def is_task_answers_name(name: str) -> bool:
     """Is a file of evaluations one of answers to a task, not to a yardstick?"""
     return name.startswith(_TASK)
+
+
+def node_token_name(secret: str) -> str:
+    """What the file is called by which a node knows that it sees the same folder of runs."""
+    return f"{_NODE_TOKEN}{secret}.json"

@@ -1,5 +1,5 @@
-"""Workers side by side, each a process of its own that stays for a whole study and takes the
-next run when free.
+"""Runs on this machine: one after another in this process, or side by side in workers, each a
+process of its own that stays for a whole study and takes the next run when free.
 """
 
 from __future__ import annotations
@@ -12,27 +12,23 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from typing import Any, Self
 
 import torch
 
-from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
-from paribus.design.asked_tasks import asked_tasks
 from paribus.design.cells import Cell
 from paribus.design.mps import shared_gpu
+from paribus.design.on.in_process import run_in_process
+from paribus.design.on.scheduler import RESUME_STATUS, Scheduler
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
 from paribus.record import Study
 from paribus.runtime import (
     CUBLAS_WORKSPACE_VARIABLE,
     DETERMINISTIC_WORKSPACES,
-    select_device,
     signal_handler,
 )
-from paribus.workspace import Execution
-
-RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
+from paribus.workspace import Execution, Local
 
 
 class Worker:
@@ -63,20 +59,19 @@ class Worker:
         self.process.stdout.close()
 
 
-class WorkerPool:
+class WorkerPool(Scheduler):
     """The workers of a study; none where runs are made one after another."""
 
     def __init__(self, execution: Execution):
-        self.execution = execution
-        self.device = select_device(execution.workspace.device)
+        super().__init__(execution)
+        assert isinstance(execution.on, Local)
+        self.use_mps = execution.on.use_mps
         self.workers: list[Worker] = []
-        self.verified_texts: dict[str, VerifiedText] = {}  # by their fingerprints
         self._variables: dict[str, str] = {}  # of the workers' environment
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
-        means = self.execution
-        if self.device.type == "cuda" and means.n_jobs > 1 and means.use_mps:
+        if self.device.type == "cuda" and self.execution.n_jobs > 1 and self.use_mps:
             self._variables = self._closing.enter_context(shared_gpu())
         return self
 
@@ -85,23 +80,17 @@ class WorkerPool:
             for worker in self.workers:
                 worker.close()
 
-    def verified_text(self, text: TokenisedCorpus) -> VerifiedText:
-        """A text whose every byte was read once; later only what may have changed. RecordError
-        where it has.
-        """
-        earlier_text = self.verified_texts.get(text.fingerprint)
-        if earlier_text is None:
-            self.verified_texts[text.fingerprint] = verify_text(text)
-        else:
-            self.verified_texts[text.fingerprint] = reverify_text(earlier_text)
-        return self.verified_texts[text.fingerprint]
-
     def run_cells(
         self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
     ) -> dict[str, str]:
-        """Run cells side by side; why some failed. SIGTERM and Ctrl-C save every run and leave
-        by SystemExit(75).
-        """
+        """Run cells one after another, or side by side in workers; why some failed."""
+        if self.execution.n_jobs == 1:
+            return run_in_process(cells, study, self, watcher)
+        return self._run_side_by_side(cells, study, watcher)
+
+    def _run_side_by_side(
+        self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
+    ) -> dict[str, str]:
         for number in range(len(self.workers), min(self.execution.n_jobs, len(cells))):
             self.workers.append(Worker(number, self.device, self._variables))
         queue, failures = list(cells), dict[str, str]()
@@ -140,25 +129,10 @@ class WorkerPool:
     def _run(self, worker: Worker, cell: Cell, study: Study, queue: list[Cell]) -> str | None:
         """Why a cell failed, if it did; where its text has changed, no other cell is begun."""
         try:
-            return worker.run_cell(cell, self._job(cell, study))
+            return worker.run_cell(cell, self.cell_job(cell, study))
         except RecordError as changed:
             queue.clear()
             return str(changed)
-
-    def _job(self, cell: Cell, study: Study) -> dict[str, Any]:
-        """A cell as it is sent to a worker."""
-        return {
-            "run": cell.run.model_dump(mode="json"),
-            "measures": [measure.model_dump(mode="json") for measure in cell.measures],
-            "asked_tasks": {
-                column: [str(path), fingerprint]
-                for column, (path, fingerprint) in asked_tasks(cell.items, study.folder).items()
-            },
-            "root": str(study.root),
-            "texts": [asdict(self.verified_text(text)) for text in cell.texts],
-            "device": self.device.type,
-            "accept_environment": self.execution.workspace.accept_environment,
-        }
 
 
 def next_cell_index(

@@ -1,0 +1,1 @@
+"""Where are the runs of a study carried out?"""
