@@ -6,8 +6,9 @@ from typing import assert_never
 
 from paribus.design.on.local import WorkerPool
 from paribus.design.on.scheduler import Scheduler
+from paribus.design.on.slurm import SlurmQueue
 from paribus.errors import UnsupportedError
-from paribus.workspace import Execution, Local, Ray
+from paribus.workspace import Execution, Local, Ray, Slurm
 
 
 def scheduler_of(execution: Execution) -> Scheduler:
@@ -17,5 +18,7 @@ def scheduler_of(execution: Execution) -> Scheduler:
             return WorkerPool(execution)
         case Ray():
             raise UnsupportedError("--on ray is not there yet")
+        case Slurm():
+            return SlurmQueue(execution)
         case _:
             assert_never(execution.on)
