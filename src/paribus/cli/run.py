@@ -45,6 +45,7 @@ from paribus.design import (
     resumable_exit,
     run_study,
 )
+from paribus.design.on.places import require_installed
 from paribus.design.samples import write_study_samples
 from paribus.design.seeds import n_begun_seeds, reported_seeds
 from paribus.errors import SpecError
@@ -97,6 +98,7 @@ def _run_design(
 ) -> tuple[StudyProgress, Study]:
     page = console()
     device = execution.workspace.device
+    require_installed(execution.on)
     with _note_on_interrupt(), resumable_exit():
         study_plan = plan_execution(
             design, scale=scale, changes=changes, name=name, seeds=seeds, execution=execution

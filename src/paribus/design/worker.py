@@ -34,10 +34,14 @@ from paribus.workspace import Workspace
 
 def _run_job(line: str) -> dict[str, Any]:
     job = json.loads(line)
-    try:
-        if "node_check" in job:
+    if "node_check" in job:
+        try:
             require_fit_node(NodeCheck(**job["node_check"]))
-            return {}
+        except ParibusError as fault:
+            return {"unfit": str(fault)}
+    if "run" not in job:
+        return {}
+    try:
         run = RunSpec.model_validate_json(json.dumps(job["run"]))
         train_and_measure(
             run,

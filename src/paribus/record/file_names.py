@@ -98,3 +98,8 @@ def is_task_answers_name(name: str) -> bool:
 def node_token_name(secret: str) -> str:
     """What the file is called by which a node knows that it sees the same folder of runs."""
     return f"{_NODE_TOKEN}{secret}.json"
+
+
+def node_lock_name(secret: str) -> str:
+    """What the file is called whose lock the driver holds, and which every node must see locked."""
+    return f"{_NODE_TOKEN}{secret}.lock"

@@ -92,6 +92,9 @@ class StudyBar(StudyWatcher):
         self.running[cell.name] = (cell, share)
         self._show()
 
+    def note(self, text: str) -> None:
+        self.page.print(text, style="yellow", soft_wrap=True)
+
     def end(self, cell: Cell, fault: str | None) -> None:
         self.running.pop(cell.name, None)
         self.flops_done += cell.flops * (1 - self.done_before.pop(cell.name, 0.0))

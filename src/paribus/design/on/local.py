@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ import torch
 from paribus.design.cells import Cell
 from paribus.design.mps import shared_gpu
 from paribus.design.on.in_process import run_in_process
-from paribus.design.on.scheduler import RESUME_STATUS, Scheduler
+from paribus.design.on.scheduler import RESUME_STATUS, Scheduler, next_cell_index
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
 from paribus.record import Study
@@ -133,18 +133,6 @@ class WorkerPool(Scheduler):
         except RecordError as changed:
             queue.clear()
             return str(changed)
-
-
-def next_cell_index(
-    arms: Sequence[str], compiled_arms: Collection[str], begun_arms: Collection[str]
-) -> int:
-    """The place of an arm the worker has compiled, else of one that nobody has begun, else of
-    the first.
-    """
-    return min(
-        range(len(arms)),
-        key=lambda place: (arms[place] not in compiled_arms, arms[place] in begun_arms),
-    )
 
 
 def _start_process(

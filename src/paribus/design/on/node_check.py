@@ -25,7 +25,8 @@ from paribus.design.cells import Cell
 from paribus.errors import RecordError, UnsupportedError
 from paribus.record import current_environment, environment_differences
 from paribus.record.disk import explained, read_json, write_json
-from paribus.record.file_names import node_token_name
+from paribus.record.file_names import node_lock_name, node_token_name
+from paribus.record.lock import hold_lock, is_locked
 from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec import resolve
 from paribus.spec.price import stage_parameters
@@ -48,6 +49,7 @@ class NodeCheck:
     device: str
     text_folders: Sequence[str]
     n_bytes: int  # that its runs need in the folder of runs
+    is_locked: bool = True  # whether the driver still holds the lock beside its token
     n_temporary_bytes: int = TEMPORARY_BYTES
 
     @property
@@ -57,18 +59,26 @@ class NodeCheck:
 
 @contextmanager
 def node_token(root: Path) -> Iterator[str]:
-    """The secret of a new token in a folder of runs, which is removed in the end."""
+    """The secret of a new token in a folder of runs, which is locked, and removed in the end."""
     root = root.absolute()
     secret = secrets.token_hex(8)
-    path = root / node_token_name(secret)
+    path, lock = root / node_token_name(secret), root / node_lock_name(secret)
+    write_node_token(root, secret)
+    try:
+        with hold_lock(lock):
+            yield secret
+    finally:
+        for left in (path, lock):
+            with suppress(OSError):  # of a disk that is gone: they say nothing to anybody else
+                left.unlink(missing_ok=True)
+
+
+def write_node_token(root: Path, secret: str) -> None:
+    """A token in a folder, which stays there."""
     with explained(root, "written", "give a folder you may write to"):
         root.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"root": str(root), "secret": secret, "host": socket.gethostname()})
-    try:
-        yield secret
-    finally:
-        with suppress(OSError):  # of a disk that is gone: the token says nothing to anybody else
-            path.unlink(missing_ok=True)
+    token = {"root": str(root), "secret": secret, "host": socket.gethostname()}
+    write_json(root / node_token_name(secret), token)
 
 
 def cells_check(
@@ -126,6 +136,12 @@ def _require_shared_folder(check: NodeCheck) -> None:
         raise RecordError(
             f"the node {here} sees another folder of runs than {check.host}: {token} is not what"
             f" was written; {remedy}"
+        )
+    if check.is_locked and not is_locked(Path(check.root) / node_lock_name(check.secret)):
+        raise RecordError(
+            f"the node {here} does not see locks that {check.host} holds in {check.root}, and two"
+            " machines could train one run at once; mount it with locks that machines share (NFS"
+            " without nolock and local_lock, Lustre with flock)"
         )
     if not os.access(check.root, os.W_OK | os.X_OK):
         raise RecordError(f"the node {here} may not write to {check.root}; give it the right to")

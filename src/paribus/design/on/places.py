@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from paribus.design.on.local import WorkerPool
+from paribus.design.on.ray import RayCluster, require_ray
 from paribus.design.on.scheduler import Scheduler
-from paribus.design.on.slurm import SlurmQueue
-from paribus.errors import UnsupportedError
-from paribus.workspace import Execution, Local, Ray, Slurm
+from paribus.design.on.slurm import SlurmQueue, require_slurm
+from paribus.workspace import Execution, Local, Place, Ray, Slurm
 
 
 def scheduler_of(execution: Execution) -> Scheduler:
@@ -17,8 +17,21 @@ def scheduler_of(execution: Execution) -> Scheduler:
         case Local():
             return WorkerPool(execution)
         case Ray():
-            raise UnsupportedError("--on ray is not there yet")
+            return RayCluster(execution)
         case Slurm():
             return SlurmQueue(execution)
         case _:
             assert_never(execution.on)
+
+
+def require_installed(place: Place) -> None:
+    """UnsupportedError where a place needs a package or a program that is not there."""
+    match place:
+        case Ray():
+            require_ray()
+        case Slurm():
+            require_slurm()
+        case Local():
+            pass
+        case _:
+            assert_never(place)

@@ -8,7 +8,7 @@ goes on from its last checkpoint.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -78,6 +78,18 @@ class Scheduler(ABC):
             "device": self.device.type,
             "accept_environment": self.execution.workspace.accept_environment,
         }
+
+
+def next_cell_index(
+    arms: Sequence[str], compiled_arms: Collection[str], begun_arms: Collection[str]
+) -> int:
+    """The place of an arm the worker has compiled, else of one that nobody has begun, else of
+    the first.
+    """
+    return min(
+        range(len(arms)),
+        key=lambda place: (arms[place] not in compiled_arms, arms[place] in begun_arms),
+    )
 
 
 def _asked_tasks_table(items: Mapping[str, str], folder: Path) -> dict[str, list[str]]:

@@ -1,0 +1,408 @@
+"""Runs on a Ray cluster: cells are given to workers on nodes that were checked, and a cell whose
+node is lost is given to another.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Self
+
+import torch
+
+from paribus.design.cells import Cell
+from paribus.design.on import ray_worker
+from paribus.design.on.node_check import NodeCheck, cells_check, node_token
+from paribus.design.on.scheduler import RESUME_STATUS, Scheduler, next_cell_index
+from paribus.design.plan import run_environment
+from paribus.design.study_watcher import StudyWatcher
+from paribus.errors import RecordError, UnsupportedError
+from paribus.record import Study
+from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, deferred_signals
+from paribus.workspace import Execution, Ray
+
+MAX_LOSSES = 3  # workers that a cell may lose before it counts as failed
+POLL_SECONDS = 0.5  # between looks at signals
+NODES_SECONDS = 5.0  # between looks at the nodes of the cluster
+CLOSE_SECONDS = 60.0  # for workers to save their runs
+_VARIABLES = ("OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY", CUBLAS_WORKSPACE_VARIABLE)
+
+
+def require_ray() -> None:
+    """UnsupportedError where Ray is not installed."""
+    if find_spec("ray") is None:
+        raise UnsupportedError(
+            "--on ray needs ray, which is not installed; run pip install 'paribus[cluster]'"
+        )
+
+
+@dataclass(frozen=True)
+class RunResources:
+    """What a run takes of a node."""
+
+    n_cpus: int
+    gpu_share: float
+
+    def n_places(self, node: Mapping[str, Any], n_jobs: int) -> int:
+        """How many runs a node, as Ray describes it, has room for."""
+        total = node["Resources"]
+        places = int(total.get("CPU", 0) // self.n_cpus)
+        if self.gpu_share == 0:
+            return min(places, n_jobs)
+        return min(places, int(total.get("GPU", 0)) * n_jobs)
+
+
+def run_resources(device: torch.device, n_jobs: int) -> RunResources:
+    """What each of `n_jobs` runs takes: on a CPU as many as it has threads, on CUDA a share of a
+    GPU.
+    """
+    if device.type == "cuda":
+        return RunResources(1, 1 / n_jobs)
+    if device.type == "cpu":
+        return RunResources(1 if n_jobs > 1 else torch.get_num_threads(), 0)
+    raise UnsupportedError(f"--on ray cannot share out the device {device.type}; use cpu or cuda")
+
+
+def worker_variables(device: torch.device, n_jobs: int) -> dict[str, str | None]:
+    """What the environment of a worker has whatever Ray says: what it would have here."""
+    variables = {name: os.environ.get(name) for name in _VARIABLES}
+    if device.type == "cpu" and n_jobs > 1:
+        variables["OMP_NUM_THREADS"] = "1"
+    return variables
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A worker on a node."""
+
+    actor: Any
+    node: str
+    host: str
+    arms: set[str] = field(default_factory=set)  # for which it has compiled
+
+
+@dataclass
+class _Round:
+    """Cells on their way."""
+
+    study: Study
+    watcher: StudyWatcher
+    check: NodeCheck
+    queue: list[Cell]
+    running: dict[Any, tuple[_Worker, Cell]] = field(default_factory=dict)  # by their answers
+    failures: dict[str, str] = field(default_factory=dict)
+    n_losses: dict[str, int] = field(default_factory=dict)
+
+
+class RayCluster(Scheduler):
+    """Workers on the nodes of a Ray cluster."""
+
+    def __init__(self, execution: Execution):
+        super().__init__(execution)
+        assert isinstance(execution.on, Ray)
+        self.address = execution.on.address
+        self.resources = run_resources(self.device, execution.n_jobs)
+        self.workers: list[_Worker] = []
+        self.hosts: dict[str, str] = {}  # of nodes that are fit, by id
+        self.unfit_nodes: dict[str, str] = {}  # why, by id
+        self._nodes_seen_at = -NODES_SECONDS
+        self._secrets: dict[str, str] = {}  # of tokens, by folder
+        self._closing = ExitStack()
+
+    @cached_property
+    def ray(self) -> Any:
+        """The library, which is there only with the extra."""
+        require_ray()
+        return import_module("ray")
+
+    def __enter__(self) -> Self:
+        self._closing.enter_context(_connection(self.ray, self.address))
+        self.ray.cloudpickle.register_pickle_by_value(ray_worker)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._closing:
+            self._stop_workers()
+
+    def run_cells(
+        self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
+    ) -> dict[str, str]:
+        """Run cells on the nodes that are fit; why some failed. UnsupportedError where a node is
+        not fit in the beginning, or none is left.
+        """
+        if not cells:
+            return {}
+        work = _Round(study, watcher, self._node_check(cells, study), list(cells))
+        with deferred_signals() as caught_signals:
+            self._require_fit_nodes(work.check, caught_signals)
+            while work.queue or work.running:
+                self._leave_if(caught_signals)
+                self._admit_new_nodes(work)
+                self._send_cells(work)
+                ready, _ = self.ray.wait(list(work.running), timeout=POLL_SECONDS)
+                for answer in ready:
+                    self._settle(answer, work)
+        return work.failures
+
+    def _leave_if(self, caught_signals: Sequence[int]) -> None:
+        if caught_signals:
+            self._stop_workers()
+            raise SystemExit(RESUME_STATUS)
+
+    def _node_check(self, cells: Sequence[Cell], study: Study) -> NodeCheck:
+        root = str(study.root)
+        if root not in self._secrets:
+            self._secrets[root] = self._closing.enter_context(node_token(study.root))
+        environment = run_environment(self.device, self.execution.n_jobs)
+        if self.execution.workspace.accept_environment:
+            environment = {"code": environment["code"]}
+        return cells_check(cells, study.root, self._secrets[root], self.device, environment)
+
+    # nodes
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        """Those that are alive and have room for a run."""
+        nodes = []
+        for node in self.ray.nodes():
+            if node["Alive"] and self.resources.n_places(node, self.execution.n_jobs):
+                nodes.append(node)
+        return nodes
+
+    def _require_fit_nodes(self, check: NodeCheck, caught_signals: Sequence[int]) -> None:
+        """UnsupportedError where a node is not fit, or none has room for a run."""
+        nodes = self._nodes()
+        if not nodes:
+            raise UnsupportedError(
+                f"no node of the Ray cluster has room for a run, which takes"
+                f" {_describe_resources(self.resources)}; add such a node, or change --jobs"
+            )
+        faults = self._check_nodes(nodes, check, caught_signals)
+        if faults:
+            raise UnsupportedError("; ".join(faults.values()))
+
+    def _check_nodes(
+        self,
+        nodes: Sequence[Mapping[str, Any]],
+        check: NodeCheck,
+        caught_signals: Sequence[int] = (),
+    ) -> dict[str, str]:
+        """Why some nodes are not fit, by id; the others are used from now on."""
+        checkers: dict[Any, _Worker] = {}
+        for node in nodes:
+            if node["NodeID"] not in self.hosts:
+                checker = self._start_worker(node["NodeID"], node["NodeManagerHostname"], 0, 0)
+                checkers[checker.actor.run_job.remote({"node_check": check.table})] = checker
+        faults = dict[str, str]()
+        waiting = list(checkers)
+        while waiting:
+            self._leave_if(caught_signals)
+            ready, waiting = self.ray.wait(waiting, timeout=POLL_SECONDS)
+            for answer in ready:
+                checker = checkers[answer]
+                fault = self._node_fault(answer, checker)
+                if fault is None:
+                    self.hosts[checker.node] = checker.host
+                else:
+                    faults[checker.node] = self.unfit_nodes[checker.node] = fault
+                self.ray.kill(checker.actor)
+        return faults
+
+    def _node_fault(self, answer: Any, worker: _Worker) -> str | None:
+        """Why a node is not fit, if it is not."""
+        try:
+            reply = self.ray.get(answer)
+        except self.ray.exceptions.RayError as fault:
+            return f"the node {worker.host} was lost while it was checked: {_first_line(fault)}"
+        if "ended" in reply:
+            return (
+                f"the node {worker.host} cannot start a worker of paribus: its process ended with"
+                f" status {reply['ended']}; install the same version of paribus there"
+            )
+        return reply.get("unfit") or reply.get("failed")
+
+    def _admit_new_nodes(self, work: _Round) -> None:
+        """Check nodes that have joined, and forget those that are gone; UnsupportedError where
+        none is left.
+        """
+        now = time.monotonic()
+        if now - self._nodes_seen_at < NODES_SECONDS and self.hosts:
+            return
+        self._nodes_seen_at = now
+        nodes = self._nodes()
+        alive = {node["NodeID"] for node in nodes}
+        self.hosts = {node: host for node, host in self.hosts.items() if node in alive}
+        new_nodes = [node for node in nodes if node["NodeID"] not in self.unfit_nodes]
+        for fault in self._check_nodes(new_nodes, work.check).values():
+            work.watcher.note(f"{fault}; this node is not used")
+        if not self.hosts and not work.running:
+            reasons = "; ".join(self.unfit_nodes.values()) or "all of them were lost"
+            raise UnsupportedError(
+                f"no node of the Ray cluster can take a run any more: {reasons}; what was done is"
+                " kept, and the same command resumes"
+            )
+
+    # workers
+
+    def _start_worker(self, node: str, host: str, n_cpus: float, gpu_share: float) -> _Worker:
+        strategies = import_module("ray.util.scheduling_strategies")
+        variables = worker_variables(self.device, self.execution.n_jobs)
+        actor_class = self.ray.remote(ray_worker.NodeWorker).options(
+            num_cpus=n_cpus,
+            num_gpus=gpu_share,
+            max_concurrency=2,
+            max_restarts=0,
+            scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(node, soft=False),
+        )
+        return _Worker(actor_class.remote(variables, os.getcwd()), node, host)
+
+    def _idle_workers(self, work: _Round) -> list[_Worker]:
+        """Workers without a cell, of which more are started where nodes have room for them."""
+        busy = {id(worker) for worker, _ in work.running.values()}
+        idle = [worker for worker in self.workers if id(worker) not in busy]
+        for node in self.ray.nodes():
+            node_id = node["NodeID"]
+            if node_id not in self.hosts:
+                continue
+            n_started = sum(worker.node == node_id for worker in self.workers)
+            n_places = self.resources.n_places(node, self.execution.n_jobs)
+            for _ in range(n_started, n_places):
+                if len(idle) >= len(work.queue):
+                    break
+                worker = self._start_worker(
+                    node_id, self.hosts[node_id], self.resources.n_cpus, self.resources.gpu_share
+                )
+                self.workers.append(worker)
+                idle.append(worker)
+        return idle
+
+    def _drop_workers(self, node: str) -> None:
+        """Workers of a node that is not used any more; those at work end with their cells."""
+        self.workers = [worker for worker in self.workers if worker.node != node]
+
+    def _stop_workers(self) -> None:
+        """Let every worker save its run and end."""
+        stops = [worker.actor.stop.remote() for worker in self.workers]
+        if stops:
+            self.ray.wait(stops, num_returns=len(stops), timeout=CLOSE_SECONDS)
+        for worker in self.workers:
+            self.ray.kill(worker.actor)
+        self.workers = []
+
+    # cells
+
+    def _send_cells(self, work: _Round) -> None:
+        if not work.queue:
+            return
+        begun_arms = set[str]().union(*[worker.arms for worker in self.workers])
+        for worker in self._idle_workers(work):
+            if not work.queue:
+                return
+            waiting = [cell.arm for cell in work.queue]
+            cell = work.queue.pop(next_cell_index(waiting, worker.arms, begun_arms))
+            worker.arms.add(cell.arm)
+            begun_arms.add(cell.arm)
+            work.watcher.begin(cell)
+            try:
+                job = {**self.cell_job(cell, work.study), "node_check": work.check.table}
+            except RecordError as changed:  # its text: no other cell is begun
+                work.queue.clear()
+                self._end(cell, str(changed), work)
+                return
+            work.running[worker.actor.run_job.remote(job)] = (worker, cell)
+
+    def _settle(self, answer: Any, work: _Round) -> None:
+        """What came of a cell: it is done, it failed, or it is sent again."""
+        worker, cell = work.running.pop(answer)
+        try:
+            reply = self.ray.get(answer)
+        except self.ray.exceptions.RayError as fault:
+            self._send_again(worker, cell, _first_line(fault), work)
+            return
+        if "unfit" in reply:
+            self.unfit_nodes[worker.node] = reply["unfit"]
+            self.hosts.pop(worker.node, None)
+            self._drop_workers(worker.node)
+            work.watcher.note(f"{reply['unfit']}; this node is not used any more")
+            work.queue.insert(0, cell)
+        elif "ended" in reply:
+            status = reply["ended"]
+            self._end(cell, f"its process ended with status {status}; run again to resume it", work)
+        else:
+            self._end(cell, reply.get("failed"), work)
+
+    def _send_again(self, worker: _Worker, cell: Cell, why: str, work: _Round) -> None:
+        if worker in self.workers:
+            self.workers.remove(worker)
+        self.hosts.pop(worker.node, None)  # it is checked again, if it is still there
+        self._nodes_seen_at = -NODES_SECONDS
+        n_losses = work.n_losses[cell.name] = work.n_losses.get(cell.name, 0) + 1
+        if n_losses == MAX_LOSSES:
+            fault = f"its worker on {worker.host} was lost, the {n_losses}th time: {why}"
+            self._end(cell, f"{fault}; run again to resume it", work)
+            return
+        work.watcher.note(
+            f"{cell}: its worker on {worker.host} was lost ({why}); it goes on elsewhere from its"
+            " last checkpoint"
+        )
+        work.queue.insert(0, cell)
+
+    def _end(self, cell: Cell, fault: str | None, work: _Round) -> None:
+        if fault is not None:
+            work.failures[str(cell)] = fault
+        work.watcher.end(cell, fault)
+
+
+def _describe_resources(resources: RunResources) -> str:
+    if resources.gpu_share:
+        return f"{resources.n_cpus} CPU and {resources.gpu_share:.3g} of a GPU"
+    return f"{resources.n_cpus} CPUs, one for each thread"
+
+
+def _first_line(fault: BaseException) -> str:
+    lines = str(fault).strip().splitlines()
+    return lines[0] if lines else type(fault).__name__
+
+
+@contextmanager
+def _connection(ray: Any, address: str | None) -> Iterator[None]:
+    """A cluster: the one at an address, or the one that this machine belongs to, or a local one.
+    One that this process is connected to already is used as it is.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        _connect(ray, address)
+    finally:
+        for number, handler in handlers.items():  # Ray sets one of its own
+            signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    options = {"logging_level": "WARNING", "include_dashboard": False}
+    if address is not None:
+        try:
+            ray.init(address, logging_level="WARNING")
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as fault:
+            raise UnsupportedError(
+                f"--ray-address is {address}, where no Ray cluster answers: {_first_line(fault)};"
+                " give the address that `ray start --head` printed"
+            ) from None
+        return
+    try:
+        ray.init("auto", logging_level="WARNING")
+    except ConnectionError:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init("local", **options)
