@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,14 +23,14 @@ import torch
 
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell
-from paribus.design.on.node_check import NodeCheck, cells_check
+from paribus.design.on.node_check import NodeCheck, cells_check, write_node_token
 from paribus.design.on.scheduler import RESUME_STATUS, Scheduler
 from paribus.design.plan import run_environment
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import UnsupportedError
 from paribus.record import Study
 from paribus.record.disk import explained, write_json
-from paribus.record.file_names import SLURM, node_token_name
+from paribus.record.file_names import SLURM
 from paribus.runtime import deferred_signals
 from paribus.slurm.options import require_plain_path, time_limit_seconds
 from paribus.slurm.queue import QueuedTask, queued_tasks
@@ -74,6 +74,11 @@ class _Round:
     begun: set[str] = field(default_factory=set)
     n_absences: dict[str, int] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def arrays(self) -> list[Submission]:
+        """The arrays that there are, each once."""
+        return list({one.job_name: one for one in self.submissions.values()}.values())
 
     def end(self, run: str, fault: str | None) -> None:
         cell = self.cells.pop(run)
@@ -138,11 +143,10 @@ class SlurmQueue(Scheduler):
     def _submit_missing(self, work: _Round) -> None:
         """Adopt the jobs that an earlier driver submitted, and submit the rest."""
         with submission_lock(work.study.folder):
-            earlier = read_submissions(work.study.folder)
-            for submission in earlier:
-                for name, run in queued_tasks([submission]):
-                    if run in work.cells and name == submission.job_name:
-                        work.submissions[run] = submission
+            earlier = {one.job_name: one for one in read_submissions(work.study.folder)}
+            for name, run in queued_tasks(list(earlier.values())):
+                if run in work.cells:
+                    work.submissions[run] = earlier[name]
             missing = [run for run in work.cells if run not in work.submissions]
             for first in range(0, len(missing), MAX_TASKS):
                 cells = [work.cells[run] for run in missing[first : first + MAX_TASKS]]
@@ -175,12 +179,9 @@ class SlurmQueue(Scheduler):
         environment = self.environment
         if self.execution.workspace.accept_environment:
             environment = {"code": environment["code"]}
+        write_node_token(folder, token)
         check = cells_check(cells, folder, token, self.device, environment)
-        write_json(
-            folder / node_token_name(token),
-            {"root": str(folder), "secret": token, "host": check.host},
-        )
-        return check
+        return replace(check, is_locked=False)  # a driver need not live as long as its jobs
 
     def _sbatch(self, submission: Submission, cells: Sequence[Cell], study: Study) -> str:
         """The number that SLURM gives to an array."""
@@ -256,9 +257,7 @@ def _look(work: _Round) -> None:
     then.
     """
     try:
-        queued = queued_tasks(
-            tuple({one.job_name: one for one in work.submissions.values()}.values())
-        )
+        queued = queued_tasks(work.arrays)
     except UnsupportedError:
         return  # a controller that is busy or starts anew answers later
     for run in list(work.cells):
