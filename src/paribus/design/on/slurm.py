@@ -12,7 +12,8 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -47,6 +48,8 @@ QUEUE_SECONDS = 5.0  # between questions to the queue
 SIGNAL_POLL_SECONDS = 0.2
 MAX_ABSENCES = 2  # answers of the queue without a task before it counts as gone
 _TOKEN_BYTES = 4
+_JOB_VARIABLE, _CONFIGURATION_VARIABLE = "SLURM_JOB_ID", "SLURM_CONF"
+_JOB_PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SUBMITIT_")
 
 
 def require_slurm() -> None:
@@ -200,7 +203,7 @@ class SlurmQueue(Scheduler):
         seconds = time_limit_seconds(options["time"])
         command = worker_command(self.device, self.execution.n_jobs)
         try:
-            with submitit.helpers.clean_env():
+            with _outside_of_own_job():
                 jobs = executor.map_array(
                     run_task,
                     [command] * len(cells),
@@ -214,6 +217,20 @@ class SlurmQueue(Scheduler):
                 f"SLURM did not take the jobs: {str(fault).strip()}; mend the options after --slurm"
             ) from None
         return jobs[0].job_id.partition("_")[0]
+
+
+@contextmanager
+def _outside_of_own_job() -> Iterator[None]:
+    """Where the driver is a job itself, its jobs do not inherit what SLURM told it of its own."""
+    hidden: dict[str, str] = {}
+    if _JOB_VARIABLE in os.environ:
+        for name in list(os.environ):
+            if name.startswith(_JOB_PREFIXES) and name != _CONFIGURATION_VARIABLE:
+                hidden[name] = os.environ.pop(name)
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def sbatch_options(
