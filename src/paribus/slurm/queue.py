@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from paribus.errors import UnsupportedError
-from paribus.slurm.submission import Submission
+from paribus.slurm.submission import Submission, open_submissions, read_submissions
 
 _FORMAT = "Name:|,ArrayJobID:|,ArrayTaskID:|,State:|,RestartCnt:|,Reason:|"
 _PATIENCE_SECONDS = 60
@@ -28,6 +30,48 @@ class QueuedTask:
         if self.state == "PENDING" and self.n_restarts:
             return "requeued"
         return self.state.lower()
+
+    @property
+    def description(self) -> str:
+        """How it stands, and why it waits."""
+        if self.state == "PENDING" and self.reason not in ("", "None"):
+            return f"{self.word}: {self.reason}"
+        return self.word
+
+
+@dataclass(frozen=True)
+class StudyQueue:
+    """How the runs of a study stand in the queue."""
+
+    words: dict[str, str]  # by run: pending, running, requeued, …, done, failed or gone
+    fault: str | None  # why the queue could not be read
+
+
+def study_queue(study_folder: Path) -> StudyQueue | None:
+    """How each run that was submitted for a study stands; None where none was."""
+    submissions = read_submissions(study_folder)
+    if not submissions:
+        return None
+    words: dict[str, str] = {}
+    for submission in submissions:
+        for run in submission.runs:
+            words[run] = _word_of_answer(submission.read_answer(run))
+    try:
+        tasks = queued_tasks(open_submissions(study_folder))
+    except UnsupportedError as fault:
+        return StudyQueue(words, str(fault))
+    for (_, run), task in tasks.items():
+        words[run] = task.description
+    return StudyQueue(words, None)
+
+
+def _word_of_answer(answer: Mapping[str, Any] | None) -> str:
+    """How a task stands that is not in the queue."""
+    if answer is None:
+        return "gone"
+    if answer:
+        return "failed"
+    return "done"
 
 
 def queued_tasks(submissions: Sequence[Submission]) -> dict[tuple[str, str], QueuedTask]:

@@ -2,7 +2,7 @@
 
 runs/studies/NAME/slurm/
   lock                  held while somebody looks at the queue and submits
-  3f2a09c1/             one array
+  0001-3f2a09c1/        one array
     submission.json     its name in the queue, its number, and the run of each task
     RUN.json            what a task is asked to do
     RUN.answer.json     what it answered: {} of a run that is done, or why it failed
@@ -62,6 +62,9 @@ class Submission:
         """Where submitit lets SLURM write the log of a run's task."""
         return self.folder / f"{self.task(run)}_0_log.out"
 
+    def n_answers(self) -> int:
+        return sum(self.answer_path(run).exists() for run in self.runs)
+
     def read_answer(self, run: str) -> dict[str, Any] | None:
         """What a task answered; None where it has not yet."""
         path = self.answer_path(run)
@@ -73,10 +76,22 @@ class Submission:
         return answer
 
 
+def next_folder(study_folder: Path, token: str) -> Path:
+    """The folder of the next array of a study: their names are in the order of submission."""
+    n_before = sum(1 for _ in (study_folder / SLURM).glob("*-*"))
+    return study_folder / SLURM / f"{n_before + 1:04d}-{token}"
+
+
 def read_submissions(study_folder: Path) -> tuple[Submission, ...]:
-    """Every array that was submitted for a study, in the order of their names."""
+    """Every array that was submitted for a study, the latest last."""
     paths = sorted((study_folder / SLURM).glob(f"*/{SUBMISSION_FILE}"))
     return tuple(_parse_submission(path) for path in paths)
+
+
+def open_submissions(study_folder: Path) -> tuple[Submission, ...]:
+    """The arrays of a study of which some task has not answered."""
+    submissions = read_submissions(study_folder)
+    return tuple(one for one in submissions if one.n_answers() < len(one.runs))
 
 
 def _parse_submission(path: Path) -> Submission:

@@ -73,9 +73,9 @@ def _ask_worker(worker: subprocess.Popen[str], job: str) -> str:
     assert worker.stdin is not None
     assert worker.stdout is not None
     try:
-        print(" ".join(job.splitlines()), file=worker.stdin, flush=True)
-        line = worker.stdout.readline()
-        worker.stdin.close()
+        with worker.stdout as answers, worker.stdin as jobs:  # a worker whose jobs end leaves
+            print(" ".join(job.splitlines()), file=jobs, flush=True)
+            line = answers.readline()
     except OSError:
         line = ""
     worker.wait()

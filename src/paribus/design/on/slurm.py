@@ -31,11 +31,15 @@ from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import UnsupportedError
 from paribus.record import Study
 from paribus.record.disk import explained, write_json
-from paribus.record.file_names import SLURM
 from paribus.runtime import deferred_signals
 from paribus.slurm.options import require_plain_path, time_limit_seconds
 from paribus.slurm.queue import QueuedTask, queued_tasks
-from paribus.slurm.submission import Submission, read_submissions, submission_lock
+from paribus.slurm.submission import (
+    Submission,
+    next_folder,
+    open_submissions,
+    submission_lock,
+)
 from paribus.slurm.task import run_task
 from paribus.train.parent import parent_folder
 from paribus.workspace import Execution, Slurm
@@ -146,9 +150,9 @@ class SlurmQueue(Scheduler):
     def _submit_missing(self, work: _Round) -> None:
         """Adopt the jobs that an earlier driver submitted, and submit the rest."""
         with submission_lock(work.study.folder):
-            earlier = {one.job_name: one for one in read_submissions(work.study.folder)}
+            earlier = {one.job_name: one for one in open_submissions(work.study.folder)}
             for name, run in queued_tasks(list(earlier.values())):
-                if run in work.cells:
+                if run in work.cells and earlier[name].read_answer(run) is None:
                     work.submissions[run] = earlier[name]
             missing = [run for run in work.cells if run not in work.submissions]
             for first in range(0, len(missing), MAX_TASKS):
@@ -161,7 +165,7 @@ class SlurmQueue(Scheduler):
         UnsupportedError where SLURM does not take it.
         """
         token = secrets.token_hex(_TOKEN_BYTES)
-        folder = study.folder.absolute() / SLURM / token
+        folder = next_folder(study.folder.absolute(), token)
         with explained(folder, "made", "give a folder you may write to"):
             folder.mkdir(parents=True)
         runs = tuple(cell.name for cell in cells)
