@@ -25,7 +25,7 @@ while True:
 """
 STUCK = SAVING.replace('pathlib.Path(sys.argv[1], "checkpoints", "step-1").mkdir(parents=True)', "")
 # the scontrol of a cluster: it notes what it was asked
-SCONTROL = '#!/bin/sh\necho "$@" > "$(dirname "$0")/asked"\nexit {status}\n'
+SCONTROL = '#!/bin/sh\necho "$@" > "${{0%/*}}/asked"\nexit {status}\n'
 
 
 @pytest.fixture
