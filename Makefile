@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks
+DEFAULT_TESTS := not slow and not gpu and not browser and not cluster and not slurm
 
-.PHONY: help demo chat test test-all test-browser check format reference clean
+.PHONY: help demo chat test test-all test-browser test-cluster check format reference clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -22,10 +23,10 @@ chat: .venv/ready  ## train two small models that chat, in under ten minutes, an
 	$(BIN)/paribus chat-demo
 
 test: .venv/ready  ## the default suite, a process a core
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not gpu and not browser" --numprocesses auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" --numprocesses auto --dist worksteal
 
 test-all: .venv/ready  ## everything this machine can run, slow and gpu included
-	$(BIN)/python -m pytest -m "not browser"
+	$(BIN)/python -m pytest -m "not browser and not cluster and not slurm"
 
 .venv/browser: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group browser
@@ -34,6 +35,14 @@ test-all: .venv/ready  ## everything this machine can run, slow and gpu included
 
 test-browser: .venv/browser  ## the page in a real browser; needs a chromium on the path
 	$(BIN)/python -m pytest -m browser
+
+.venv/cluster: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cluster]'
+	@touch $@
+
+test-cluster: .venv/cluster  ## studies on a real Ray cluster and a real SLURM, on this machine; as root all of it
+	$(BIN)/python -m pytest -m cluster
+	$(BIN)/python -m pytest -m slurm
 
 check: .venv/ready  ## formatting, lint and types
 	$(BIN)/ruff format --check $(SOURCES)

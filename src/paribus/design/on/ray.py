@@ -391,18 +391,16 @@ def _connection(ray: Any, address: str | None) -> Iterator[None]:
 
 
 def _connect(ray: Any, address: str | None) -> None:
-    options = {"logging_level": "WARNING", "include_dashboard": False}
-    if address is not None:
-        try:
-            ray.init(address, logging_level="WARNING")
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as fault:
-            raise UnsupportedError(
-                f"--ray-address is {address}, where no Ray cluster answers: {_first_line(fault)};"
-                " give the address that `ray start --head` printed"
-            ) from None
-        return
+    options = {"include_dashboard": False, "logging_level": "ERROR"}
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours reports to nobody
     try:
-        ray.init("auto", logging_level="WARNING")
-    except ConnectionError:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init("local", **options)
+        ray.init(address, **options)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as fault:
+        if address is None and not os.environ.get("RAY_ADDRESS"):
+            ray.init("local", **options)  # what `ray start` left behind names one that is gone
+            return
+        named = address or os.environ["RAY_ADDRESS"]
+        raise UnsupportedError(
+            f"--ray-address is {named}, where no Ray cluster answers: {_first_line(fault)}; give"
+            " the address that `ray start --head` printed"
+        ) from None

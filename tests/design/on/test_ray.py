@@ -1,0 +1,171 @@
+"""What runs take of a Ray cluster, and what a worker on a node does; Ray itself is in
+test_ray_cluster.py.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from trained_study import make_small_plan
+
+from paribus.design.cell_run import is_complete
+from paribus.design.cells import Cell, reported_cells
+from paribus.design.on import ray as module
+from paribus.design.on.local import WorkerPool
+from paribus.design.on.places import require_installed, scheduler_of
+from paribus.design.on.ray import RayCluster, RunResources, run_resources, worker_variables
+from paribus.design.on.ray_worker import NodeWorker
+from paribus.errors import UnsupportedError
+from paribus.record import open_study
+from paribus.workspace import Execution, Local, Ray, Workspace
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def small_cell(cache: Path, n_steps: int) -> Cell:
+    changes = {"base.training.n_steps": n_steps, "base.training.checkpoint_every": n_steps}
+    plan = make_small_plan(cache, changes, n_jobs=2)
+    return reported_cells(plan, {arm.name: 0.05 for arm in plan.arms})[0]
+
+
+def test_every_place_has_its_scheduler(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, device="cpu")
+    assert isinstance(scheduler_of(Execution(workspace)), WorkerPool)
+    assert isinstance(scheduler_of(Execution(workspace, on=Ray("10.0.0.1:6379"))), RayCluster)
+
+
+def test_a_missing_package_is_asked_for_by_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    require_installed(Local())
+    text = r"--on ray needs ray, which is not installed; run pip install 'paribus\[cluster\]'"
+    with pytest.raises(UnsupportedError, match=text):
+        require_installed(Ray())
+
+
+def test_a_run_takes_a_cpu_for_each_thread_or_a_share_of_a_gpu() -> None:
+    assert run_resources(CPU, 1) == RunResources(torch.get_num_threads(), 0)
+    assert run_resources(CPU, 5) == RunResources(1, 0)
+    assert run_resources(CUDA, 4) == RunResources(1, 0.25)
+    with pytest.raises(UnsupportedError, match="cannot share out the device mps; use cpu or cuda"):
+        run_resources(torch.device("mps"), 1)
+
+
+@pytest.mark.parametrize(
+    ("resources", "node", "n_jobs", "n_places"),
+    [
+        (RunResources(1, 0), {"CPU": 8.0}, 3, 3),
+        (RunResources(1, 0), {"CPU": 2.0}, 3, 2),
+        (RunResources(8, 0), {"CPU": 7.0}, 1, 0),
+        (RunResources(8, 0), {"CPU": 64.0}, 1, 1),
+        (RunResources(1, 0.25), {"CPU": 64.0, "GPU": 2.0}, 4, 8),
+        (RunResources(1, 0.25), {"CPU": 5.0, "GPU": 2.0}, 4, 5),
+        (RunResources(1, 0.25), {"CPU": 64.0}, 4, 0),
+        (RunResources(1, 0), {}, 1, 0),
+    ],
+)
+def test_a_node_has_as_many_places_as_jobs_were_asked_for_and_fit(
+    resources: RunResources, node: dict[str, float], n_jobs: int, n_places: int
+) -> None:
+    assert resources.n_places({"Resources": node}, n_jobs) == n_places
+
+
+def test_workers_have_the_threads_of_local_runs_whatever_ray_sets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert worker_variables(CPU, 2)["OMP_NUM_THREADS"] == "1"
+    assert worker_variables(CPU, 1)["OMP_NUM_THREADS"] is None
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert worker_variables(CPU, 1)["OMP_NUM_THREADS"] == "7"
+    assert worker_variables(CUDA, 2)["OMP_NUM_THREADS"] == "7"
+
+
+def environment_of_child(
+    worker: NodeWorker, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """The environment in which a node worker starts its process."""
+    script = folder / "python"
+    script.write_text(
+        f"#!{sys.executable}\nimport json, os\nprint(json.dumps(dict(os.environ)), flush=True)\n"
+        "input()\n"
+    )
+    script.chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(script))
+        found = worker.run_job({})
+    worker.stop()
+    return found
+
+
+def test_a_node_worker_overrides_what_ray_has_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "13")  # as Ray would
+    one = NodeWorker({"OMP_NUM_THREADS": "1"}, str(tmp_path))
+    assert environment_of_child(one, tmp_path, monkeypatch)["OMP_NUM_THREADS"] == "1"
+    none = NodeWorker({"OMP_NUM_THREADS": None}, str(tmp_path))
+    assert "OMP_NUM_THREADS" not in environment_of_child(none, tmp_path, monkeypatch)
+
+
+def test_a_node_worker_makes_a_run_and_starts_again_after_its_process_has_died(
+    tmp_path: Path, study_cache: Path
+) -> None:
+    study = open_study(tmp_path / "runs", "one")
+    execution = Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)
+    cell = small_cell(study_cache, 2)
+    worker = NodeWorker(worker_variables(CPU, 2), str(tmp_path / "nowhere"))
+    assert "'nothing'" in worker.run_job({"run": {"nothing": 1}})["failed"]
+    assert worker.process is not None
+    worker.process.kill()
+    worker.process.wait()
+    with WorkerPool(execution) as pool:
+        assert worker.run_job(pool.cell_job(cell, study)) == {}
+    worker.stop()
+    assert is_complete(cell, study)
+    assert worker.run_job({}) == {"ended": 0}
+
+
+def test_a_node_worker_that_is_stopped_saves_its_run(tmp_path: Path, study_cache: Path) -> None:
+    study = open_study(tmp_path / "runs", "one")
+    execution = Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)
+    cell = small_cell(study_cache, 4000)
+    worker = NodeWorker(worker_variables(CPU, 2), str(tmp_path))
+    rows = study.root / cell.name / "rows.jsonl"
+
+    def stop() -> None:
+        while not rows.exists() or not rows.read_text():
+            time.sleep(0.02)
+        worker.stop()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    with WorkerPool(execution) as pool:
+        answer = worker.run_job(pool.cell_job(cell, study))
+    stopper.join()
+    assert answer["ended"] != 0
+    assert list((study.root / cell.name / "checkpoints").glob("step-*"))
+
+
+def test_a_node_worker_whose_code_is_not_there_says_how_it_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "executable", "false")
+    assert NodeWorker({}, str(tmp_path)).run_job({}) == {"ended": 1}
+
+
+def test_jobs_have_absolute_paths(
+    tmp_path: Path, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = open_study(Path("runs"), "one")
+    relative = Path(os.path.relpath(study_cache, tmp_path))
+    cell = small_cell(relative, 2)
+    with WorkerPool(Execution(Workspace(cache=relative, device="cpu"), n_jobs=2)) as pool:
+        job = json.loads(json.dumps(pool.cell_job(cell, study)))
+    assert job["root"] == str(tmp_path / "runs")
+    assert all(Path(text["folder"]).is_absolute() for text in job["texts"])
