@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from trained_study import design_table
 import paribus
 from paribus.record import read_environments
 from paribus.record.disk import file_sha256
+from paribus.record.lock import is_locked
 from paribus.report.toml_text import inline_toml
 
 SOURCE = Path(paribus.__file__).parents[1]
@@ -118,15 +118,14 @@ def _answers(run: Path) -> dict[str, list[str]]:
     }
 
 
-def wait_for_checkpoint(runs: Path, numbers: set[int] | None = None) -> Path:
-    """A run in the middle, of one of these processes, or of any."""
+def wait_for_checkpoint(runs: Path, is_wanted: Callable[[Path], bool]) -> Path:
+    """A run in the middle at which a process is, and which is wanted."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         for checkpoint in runs.glob("*/checkpoints/step-*"):
             run = checkpoint.parents[1]
-            owner = json.loads((run / "lock").read_text() or "{}")
             is_open = "finished" not in (run / "state").read_text()
-            if is_open and (numbers is None or owner.get("pid") in numbers):
+            if is_open and is_locked(run / "lock") and is_wanted(run):
                 return run
         time.sleep(0.02)
     raise AssertionError("no run came so far")

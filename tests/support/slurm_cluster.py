@@ -99,6 +99,18 @@ class SlurmCluster:
             f"--wrap=sleep {seconds}",
         )
 
+    @contextmanager
+    def signal_job(self, job: str, signal_name: str) -> Iterator[None]:
+        """A signal to the tasks of a job. scancel does not end before a job that requeues itself
+        runs again, and is not waited for.
+        """
+        command = ["scancel", f"--signal={signal_name}", job]
+        with subprocess.Popen(command, env=self.environment) as process:
+            try:
+                yield
+            finally:
+                process.kill()
+
 
 def missing_for_slurm() -> str | None:
     """Why no cluster can be started here; None where one can."""

@@ -81,6 +81,17 @@ def task_of(array: Submission, run: str) -> QueuedTask:
     return queued_tasks([array])[array.job_name, run]
 
 
+def wait_for_running_task(runs: Path) -> Path:
+    """A run in the middle whose task SLURM has running."""
+
+    def is_running(run: Path) -> bool:
+        array = only_array(runs / "studies" / "study")
+        task = queued_tasks([array]).get((array.job_name, run.name))
+        return task is not None and task.state == "RUNNING"
+
+    return wait_for_checkpoint(runs, is_running)
+
+
 def test_a_study_that_is_left_signalled_and_preempted_ends_as_a_local_one_does(
     here: SlurmCluster, tmp_path: Path
 ) -> None:
@@ -90,7 +101,7 @@ def test_a_study_that_is_left_signalled_and_preempted_ends_as_a_local_one_does(
 
     # A driver that is interrupted leaves its jobs in the queue.
     with shared.driver(environment, "slurm", *ON_SLURM) as driver:
-        run = wait_for_checkpoint(runs)
+        run = wait_for_running_task(runs)
         driver.send_signal(signal.SIGINT)
         said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 75, said
@@ -100,12 +111,12 @@ def test_a_study_that_is_left_signalled_and_preempted_ends_as_a_local_one_does(
 
     # The same command waits for them and submits none twice.
     with shared.driver(environment, "slurm", *ON_SLURM) as driver:
-        run = wait_for_checkpoint(runs)
-        here.ask("scancel", "--signal=USR2", array.task(run.name))
-        wait_until(lambda: task_of(array, run.name).n_restarts == 1, "a requeued job")
+        run = wait_for_running_task(runs)
+        with here.signal_job(array.task(run.name), "USR2"):
+            wait_until(lambda: task_of(array, run.name).n_restarts == 1, "a requeued job")
         assert "finished" not in (run / "state").read_text()
 
-        preempted = wait_for_checkpoint(runs)
+        preempted = wait_for_running_task(runs)
         n_before = task_of(array, preempted.name).n_restarts
         here.submit_urgent(seconds=3, n_cpus=2)
         wait_until(
@@ -199,3 +210,4 @@ def test_what_slurm_does_not_take_is_said_in_its_words(
         UnsupportedError, match=r"SLURM did not take the jobs: .*[Ii]nvalid partition.*nowhere"
     ):
         carry_out(cells, study, study_cache, {"partition": "nowhere"})
+    assert not read_submissions(study.folder)

@@ -28,7 +28,7 @@ from paribus.design.on.node_check import NodeCheck, cells_check, write_node_toke
 from paribus.design.on.scheduler import RESUME_STATUS, Scheduler
 from paribus.design.plan import run_environment
 from paribus.design.study_watcher import StudyWatcher
-from paribus.errors import UnsupportedError
+from paribus.errors import ParibusError, UnsupportedError
 from paribus.record import Study
 from paribus.record.disk import explained, write_json
 from paribus.runtime import deferred_signals
@@ -170,12 +170,16 @@ class SlurmQueue(Scheduler):
             folder.mkdir(parents=True)
         runs = tuple(cell.name for cell in cells)
         submission = Submission(folder, f"{study.folder.name}-{token}", runs)
-        check = self._node_check(cells, token, folder)
-        for cell in cells:
-            job = {**self.cell_job(cell, study), "node_check": check.table}
-            write_json(submission.job_path(cell.name), job)
-        submission.write()
-        submission = submission.with_job(self._sbatch(submission, cells, study))
+        try:
+            check = self._node_check(cells, token, folder)
+            for cell in cells:
+                job = {**self.cell_job(cell, study), "node_check": check.table}
+                write_json(submission.job_path(cell.name), job)
+            submission.write()
+            submission = submission.with_job(self._sbatch(submission, cells, study))
+        except ParibusError:
+            shutil.rmtree(folder, ignore_errors=True)  # of jobs that there are not
+            raise
         submission.write()
         return submission
 
