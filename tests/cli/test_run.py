@@ -141,6 +141,8 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
     ("option", "value", "said"),
     [
         ("--jobs", "0", "--jobs is 0; use 1 or more"),
+        ("--on", "moon", "--on is 'moon'; use one of local, ray"),
+        ("--ray-address", "a:1", "--ray-address goes with --on ray, and --on is local; leave it"),
         ("--shard", "3/2", "--shard is '3/2'; write I/N with I from 1 to N, such as 2/8"),
         ("--shard", "two", "--shard is 'two'; write I/N with I from 1 to N, such as 2/8"),
         (
@@ -165,6 +167,12 @@ def test_a_slip_in_an_option_is_named(
     assert told.status == 2
     assert said in told.err
     assert not Path("runs").exists()
+
+
+def test_an_option_of_another_place_is_refused(ask, here: Path, study_cache: Path) -> None:
+    told = ask(*words(SHORT, study_cache, "--on", "ray", "--no-mps"))
+    assert told.status == 2
+    assert "--no-mps goes with --on local, and --on is ray; leave it out" in told.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

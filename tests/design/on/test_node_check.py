@@ -4,8 +4,6 @@ code and environment, and has room.
 
 import json
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from paribus.design.on.node_check import (
     require_fit_node,
     run_disk_bytes,
 )
+from paribus.design.on.ray_worker import NodeWorker
 from paribus.errors import ParibusError, RecordError, UnsupportedError
 from paribus.record import current_environment, runs
 from paribus.runtime import device_kind
@@ -49,28 +48,19 @@ def token_of(check: NodeCheck) -> Path:
     return Path(check.root) / f".nodes-{check.secret}.json"
 
 
-def ask_worker(check: NodeCheck) -> dict[str, Any]:
-    """What a worker in a process of its own says of this machine."""
-    asked = subprocess.run(
-        [sys.executable, "-m", "paribus.design.worker"],
-        input=json.dumps({"node_check": check.table}) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(asked.stdout)
-
-
 def test_a_node_that_sees_the_same_is_fit(check: NodeCheck) -> None:
     require_fit_node(check)
     assert check.host == HOST
     assert len(check.text_folders) == 1
 
 
-def test_a_worker_says_why_its_node_is_not_fit(check: NodeCheck) -> None:
+def test_a_worker_says_why_its_node_is_not_fit(check: NodeCheck, tmp_path: Path) -> None:
     code_alone = replace(check, environment={"code": here()["code"]})
-    assert ask_worker(code_alone) == {}
-    answer = ask_worker(replace(code_alone, environment={"code": "0" * 64}))
+    other_code = replace(code_alone, environment={"code": "0" * 64})
+    worker = NodeWorker({}, str(tmp_path))
+    assert worker.run_job({"node_check": code_alone.table}) == {}
+    answer = worker.run_job({"node_check": other_code.table})
+    worker.stop()
     assert answer["unfit"].startswith(f"the node {HOST} has other code: code is")
 
 

@@ -12,7 +12,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 
@@ -26,35 +28,56 @@ class NodeWorker:
         self.variables = variables  # of its environment; None takes one out
         self.folder = folder  # the current one of whoever sends jobs
         self.process: subprocess.Popen[str] | None = None
+        self.job_lock = threading.Lock()  # held while the worker has a job
         self.is_stopped = False
 
     def run_job(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """What the worker answers to a job, or the status with which it ended."""
-        if self.is_stopped:
-            return {"ended": 0}
-        if self.process is None or self.process.poll() is not None:
-            self.process = self._start()
-        process = self.process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(job) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        except OSError:
-            line = ""
-        if not line:
-            return {"ended": process.wait()}
-        return json.loads(line)
+        with self.job_lock:
+            if self.is_stopped:
+                return {"ended": 0}
+            if self.process is None or self.process.poll() is not None:
+                self._close()
+                self.process = self._start()
+            if self.is_stopped:  # meanwhile
+                return {"ended": self._close()}
+            line = self._send(self.process, job)
+            if not line:
+                return {"ended": self._close()}
+            return json.loads(line)
 
     def stop(self) -> None:
         """Let the worker save its run, and end."""
         self.is_stopped = True
         process = self.process
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        with self.job_lock:
+            self._close()
+
+    def _send(self, process: subprocess.Popen[str], job: Mapping[str, Any]) -> str:
+        """The line that a worker answers; none where it ends."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(job) + "\n")
+            process.stdin.flush()
+            return process.stdout.readline()
+        except OSError:
+            return ""
+
+    def _close(self) -> int:
+        """The status with which the process ends that is sent no more jobs."""
+        process, self.process = self.process, None
+        if process is None:
+            return 0
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(OSError):  # of one that has died, with a line on its way
+            process.stdin.close()
+        status = process.wait()
+        process.stdout.close()
+        return status
 
     def _start(self) -> subprocess.Popen[str]:
         surroundings = dict(os.environ)
