@@ -19,6 +19,10 @@ NO_QUEUE = "the queue of SLURM cannot be read"
     [
         (QueuedTask("1", "PENDING", 0, "Priority"), "pending: Priority"),
         (QueuedTask("1", "PENDING", 1, "BeginTime"), "requeued: BeginTime"),
+        (
+            QueuedTask("1", "PENDING", 0, "Nodes required for job are DOWN, DRAINED or reserved"),
+            "pending: Nodes required for job are DOWN, …",
+        ),
         (QueuedTask("1", "RUNNING", 1, "None"), "running"),
         (QueuedTask("1", "COMPLETING", 0, "None"), "completing"),
     ],

@@ -21,7 +21,7 @@ from paribus.record.lock import is_locked
 from paribus.report.toml_text import inline_toml
 
 SOURCE = Path(paribus.__file__).parents[1]
-PATIENCE = 500  # seconds
+PATIENCE = 1200  # seconds
 
 
 class PlacedStudy:

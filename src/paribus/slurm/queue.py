@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from paribus.errors import UnsupportedError
@@ -13,6 +14,7 @@ from paribus.slurm.submission import Submission, open_submissions, read_submissi
 
 _FORMAT = "Name:|,ArrayJobID:|,ArrayTaskID:|,State:|,RestartCnt:|,Reason:|"
 _PATIENCE_SECONDS = 60
+_REASON_WIDTH = 40  # some are sentences
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class QueuedTask:
     def description(self) -> str:
         """How it stands, and why it waits."""
         if self.state == "PENDING" and self.reason not in ("", "None"):
-            return f"{self.word}: {self.reason}"
+            return f"{self.word}: {shorten(self.reason, _REASON_WIDTH, placeholder=' …')}"
         return self.word
 
 

@@ -118,13 +118,10 @@ def test_a_study_that_is_left_signalled_and_preempted_ends_as_a_local_one_does(
 
         preempted = wait_for_running_task(runs)
         n_before = task_of(array, preempted.name).n_restarts
-        here.submit_urgent(seconds=3, n_cpus=2)
-        wait_until(
-            lambda: task_of(array, preempted.name).n_restarts == n_before + 1, "a preempted job"
-        )
-        assert re.search(
-            rf"{preempted.name}.* (requeued|pending)", shared.watch(environment, "slurm")
-        )
+        here.submit_urgent(seconds=30, n_cpus=2)
+        wait_until(lambda: task_of(array, preempted.name).word == "requeued", "a preempted job")
+        assert task_of(array, preempted.name).n_restarts == n_before + 1
+        assert re.search(rf"{preempted.name}.* requeued", shared.watch(environment, "slurm"))
         assert "finished" not in (preempted / "state").read_text()
         said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, said
