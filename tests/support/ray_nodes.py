@@ -93,6 +93,20 @@ class RayNodes:
                 process.kill()
         node.wait()
 
+    @contextmanager
+    def joined(
+        self, variables: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A second node with one CPU, for a while; in the end the cluster knows that it is gone."""
+        node = self.start(1, variables, prefix)
+        try:
+            yield node
+        finally:
+            self.kill(node)
+        until = time.monotonic() + PATIENCE
+        while self.n_alive() > 1:
+            assert time.monotonic() < until, "the cluster has not noticed"
+
 
 def process_tree(number: int) -> list[psutil.Process]:
     """A process and what it has started, directly or not."""
@@ -120,7 +134,7 @@ def ray_nodes(n_cpus: int) -> Iterator[RayNodes]:
             nodes.start(n_cpus)
             yield nodes
         finally:
-            for node in reversed(nodes.nodes):
+            for node in nodes.nodes:
                 nodes.kill(node)
 
 

@@ -151,9 +151,11 @@ def wait_for_checkpoint(runs: Path, node: int | None = None) -> Path:
 def test_a_node_that_is_killed_in_the_middle_loses_nothing(
     shared: Shared, cluster: RayNodes, local_runs: dict[str, Path]
 ) -> None:
-    other = cluster.start(1)
     address = ("--on", "ray", "--ray-address", cluster.address)
-    with shared.driver(cluster.environment(), "killed", *address, "--jobs", "2") as driver:
+    with (
+        cluster.joined() as other,
+        shared.driver(cluster.environment(), "killed", *address, "--jobs", "2") as driver,
+    ):
         run = wait_for_checkpoint(shared.folder / "killed", other.pid)
         cluster.kill(other)
         assert "finished" not in (run / "state").read_text()
@@ -186,10 +188,9 @@ def test_a_node_with_other_code_is_refused(
     shutil.copytree(SOURCE, tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     schedule = tmp_path / "src/paribus/train/schedule.py"
     schedule.write_text(schedule.read_text() + "\n\nANOTHER_VALUE = 7\n")
-    other = cluster.start(1, {"PYTHONPATH": str(tmp_path / "src")})
     address = ("--on", "ray", "--ray-address", cluster.address)
-    done = shared.run(cluster.environment(), "refused", *address, "--jobs", "2")
-    cluster.kill(other)
+    with cluster.joined({"PYTHONPATH": str(tmp_path / "src")}):
+        done = shared.run(cluster.environment(), "refused", *address, "--jobs", "2")
     assert done.returncode == 1, done.stdout
     assert re.search(
         r"the node \S+ has other code: code is \w{64} there and \w{64} on", done.stderr
@@ -203,10 +204,9 @@ def test_a_node_that_sees_another_folder_is_refused(shared: Shared, cluster: Ray
     runs = shared.folder / "unshared"
     runs.mkdir()
     mount = f'mount -t tmpfs none {runs} && exec "$@"'
-    other = cluster.start(1, prefix=["unshare", "--mount", "sh", "-c", mount, "sh"])
     address = ("--on", "ray", "--ray-address", cluster.address)
-    done = shared.run(cluster.environment(), "unshared", *address, "--jobs", "2")
-    cluster.kill(other)
+    with cluster.joined(prefix=["unshare", "--mount", "sh", "-c", mount, "sh"]):
+        done = shared.run(cluster.environment(), "unshared", *address, "--jobs", "2")
     assert done.returncode == 1, done.stdout
     assert re.search(r"the node \S+ does not see the folder of runs of", done.stderr)
     assert f"mount the same folder at {runs} on every node" in done.stderr
@@ -218,12 +218,10 @@ def test_a_node_with_a_full_disk_is_refused(
     shared: Shared, cluster: RayNodes, tmp_path: Path
 ) -> None:
     mount = f'mount -t tmpfs -o size=1m none {tmp_path} && exec "$@"'
-    other = cluster.start(
-        1, {"TMPDIR": str(tmp_path)}, prefix=["unshare", "--mount", "sh", "-c", mount, "sh"]
-    )
+    prefix = ["unshare", "--mount", "sh", "-c", mount, "sh"]
     address = ("--on", "ray", "--ray-address", cluster.address)
-    done = shared.run(cluster.environment(), "full", *address, "--jobs", "2")
-    cluster.kill(other)
+    with cluster.joined({"TMPDIR": str(tmp_path)}, prefix):
+        done = shared.run(cluster.environment(), "full", *address, "--jobs", "2")
     assert done.returncode == 1, done.stdout
     assert re.search(
         rf"has 1 MB free in its temporary folder, {tmp_path}, and a run needs 67 MB", done.stderr

@@ -96,6 +96,7 @@ class _Round:
     watcher: StudyWatcher
     check: NodeCheck
     queue: list[Cell]
+    caught_signals: Sequence[int]
     running: dict[Any, tuple[_Worker, Cell]] = field(default_factory=dict)  # by their answers
     failures: dict[str, str] = field(default_factory=dict)
     n_losses: dict[str, int] = field(default_factory=dict)
@@ -139,9 +140,15 @@ class RayCluster(Scheduler):
         """
         if not cells:
             return {}
-        work = _Round(study, watcher, self._node_check(cells, study), list(cells))
         with deferred_signals() as caught_signals:
-            self._require_fit_nodes(work.check, caught_signals)
+            work = _Round(
+                study=study,
+                watcher=watcher,
+                check=self._node_check(cells, study),
+                queue=list(cells),
+                caught_signals=caught_signals,
+            )
+            self._require_fit_nodes(work)
             while work.queue or work.running:
                 self._leave_if(caught_signals)
                 self._admit_new_nodes(work)
@@ -167,6 +174,10 @@ class RayCluster(Scheduler):
 
     # nodes
 
+    def _alive(self) -> set[str]:
+        """The nodes that Ray has not lost."""
+        return {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
+
     def _nodes(self) -> list[dict[str, Any]]:
         """Those that are alive and have room for a run."""
         nodes = []
@@ -175,7 +186,7 @@ class RayCluster(Scheduler):
                 nodes.append(node)
         return nodes
 
-    def _require_fit_nodes(self, check: NodeCheck, caught_signals: Sequence[int]) -> None:
+    def _require_fit_nodes(self, work: _Round) -> None:
         """UnsupportedError where a node is not fit, or none has room for a run."""
         nodes = self._nodes()
         if not nodes:
@@ -183,35 +194,32 @@ class RayCluster(Scheduler):
                 f"no node of the Ray cluster has room for a run, which takes"
                 f" {_describe_resources(self.resources)}; add such a node, or change --jobs"
             )
-        faults = self._check_nodes(nodes, check, caught_signals)
+        faults = self._check_nodes(nodes, work)
         if faults:
             raise UnsupportedError("; ".join(faults.values()))
 
-    def _check_nodes(
-        self,
-        nodes: Sequence[Mapping[str, Any]],
-        check: NodeCheck,
-        caught_signals: Sequence[int] = (),
-    ) -> dict[str, str]:
-        """Why some nodes are not fit, by id; the others are used from now on."""
+    def _check_nodes(self, nodes: Sequence[Mapping[str, Any]], work: _Round) -> dict[str, str]:
+        """Why some nodes are not fit, by id; the others are used from now on, but for those that
+        were lost meanwhile.
+        """
         checkers: dict[Any, _Worker] = {}
         for node in nodes:
             if node["NodeID"] not in self.hosts:
                 checker = self._start_worker(node["NodeID"], node["NodeManagerHostname"], 0, 0)
-                checkers[checker.actor.run_job.remote({"node_check": check.table})] = checker
+                checkers[checker.actor.run_job.remote({"node_check": work.check.table})] = checker
         faults = dict[str, str]()
         waiting = list(checkers)
         while waiting:
-            self._leave_if(caught_signals)
+            self._leave_if(work.caught_signals)
             ready, waiting = self.ray.wait(waiting, timeout=POLL_SECONDS)
             for answer in ready:
                 checker = checkers[answer]
                 fault = self._node_fault(answer, checker)
+                self.ray.kill(checker.actor)
                 if fault is None:
                     self.hosts[checker.node] = checker.host
-                else:
+                elif checker.node in self._alive():
                     faults[checker.node] = self.unfit_nodes[checker.node] = fault
-                self.ray.kill(checker.actor)
         return faults
 
     def _node_fault(self, answer: Any, worker: _Worker) -> str | None:
@@ -239,7 +247,7 @@ class RayCluster(Scheduler):
         alive = {node["NodeID"] for node in nodes}
         self.hosts = {node: host for node, host in self.hosts.items() if node in alive}
         new_nodes = [node for node in nodes if node["NodeID"] not in self.unfit_nodes]
-        for fault in self._check_nodes(new_nodes, work.check).values():
+        for fault in self._check_nodes(new_nodes, work).values():
             work.watcher.note(f"{fault}; this node is not used")
         if not self.hosts and not work.running:
             reasons = "; ".join(self.unfit_nodes.values()) or "all of them were lost"
