@@ -14,13 +14,12 @@ from typing import Any
 from train_shell import rows_without_seconds
 from trained_study import design_table
 
-import paribus
 from paribus.record import read_environments
 from paribus.record.disk import file_sha256
 from paribus.record.lock import is_locked
 from paribus.report.toml_text import inline_toml
 
-SOURCE = Path(paribus.__file__).parents[1]
+SOURCE = Path(__file__).parents[2] / "src"
 PATIENCE = 1200  # seconds
 
 

@@ -74,7 +74,8 @@ def _ask_worker(worker: subprocess.Popen[str], job: str) -> str:
     assert worker.stdout is not None
     try:
         with worker.stdout as answers, worker.stdin as jobs:  # a worker whose jobs end leaves
-            print(" ".join(job.splitlines()), file=jobs, flush=True)
+            jobs.write(" ".join(job.splitlines()) + "\n")
+            jobs.flush()
             line = answers.readline()
     except OSError:
         line = ""

@@ -7,22 +7,21 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from placed_study import (
+    PATIENCE,
+    PlacedStudy,
+    plain_environment,
+    require_equal_runs,
+    wait_for_checkpoint,
+)
 from ray_nodes import SOURCE, RayNodes, process_tree, ray_nodes
-from train_shell import rows_without_seconds
-from trained_study import design_table
 
 from paribus.record import current_environment, read_environments
-from paribus.record.disk import file_sha256
-from paribus.report.toml_text import inline_toml
 
 pytestmark = [
     pytest.mark.cluster,
@@ -31,62 +30,11 @@ pytestmark = [
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a folder")
 CHANGES = {"arms.reverse": None, "base.training.n_steps": 160, "base.training.row_every": 8}
 N_RUNS = 6
-PATIENCE = 300  # seconds
-
-
-class Shared:
-    """A folder that every node sees: the design, the cache, and runs of several places."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        lines = [f"{name} = {inline_toml(value)}" for name, value in design_table(CHANGES).items()]
-        (folder / "study.toml").write_text("\n".join(lines) + "\n")
-
-    def command(self, runs: str, *options: str) -> list[str]:
-        command = [sys.executable, "-m", "paribus", "run", "study.toml", "--device", "cpu"]
-        return [*command, "--runs", runs, "--cache", "cache", *options]
-
-    def run(
-        self, environment: dict[str, str], runs: str, *options: str
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(runs, *options),
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-
-    @contextmanager
-    def driver(
-        self, environment: dict[str, str], runs: str, *options: str
-    ) -> Iterator[subprocess.Popen[str]]:
-        """A command that goes on in the background, and is killed if the test does not wait."""
-        with subprocess.Popen(
-            self.command(runs, *options),
-            cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
-
-    def runs(self, name: str) -> dict[str, Path]:
-        folders = {
-            path.parent.name: path.parent for path in (self.folder / name).glob("*/spec.json")
-        }
-        return dict(sorted(folders.items()))
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
-    return Shared(tmp_path_factory.mktemp("shared"))
+def shared(tmp_path_factory: pytest.TempPathFactory) -> PlacedStudy:
+    return PlacedStudy(tmp_path_factory.mktemp("shared"), CHANGES)
 
 
 @pytest.fixture(scope="module")
@@ -96,82 +44,47 @@ def cluster() -> Iterator[RayNodes]:
 
 
 @pytest.fixture(scope="module")
-def local_runs(shared: Shared) -> dict[str, Path]:
+def local_runs(shared: PlacedStudy) -> dict[str, Path]:
     """Runs of this machine, two at a time."""
     done = shared.run(plain_environment(), "local", "--jobs", "2")
     assert done.returncode == 0, done.stderr
     return shared.runs("local")
 
 
-def plain_environment() -> dict[str, str]:
-    inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return {**inherited, "PYTHONPATH": str(SOURCE)}
+def wait_for_run_of(runs: Path, node: int) -> Path:
+    """A run in the middle, of a process of this node."""
 
+    def is_of_node(run: Path) -> bool:
+        owner = json.loads((run / "lock").read_text() or "{}")
+        return owner.get("pid") in {process.pid for process in process_tree(node)}
 
-def require_equal_runs(runs: dict[str, Path], others: dict[str, Path]) -> None:
-    """Rows, environments, last weights and answers are the same, bit for bit."""
-    assert list(runs) == list(others)
-    assert len(runs) == N_RUNS
-    for name, run in runs.items():
-        other = others[name]
-        assert rows_without_seconds(run) == rows_without_seconds(other)
-        assert read_environments(run) == read_environments(other)
-        assert last_weights(run) == last_weights(other)
-        assert answers(run) == answers(other)
-
-
-def last_weights(run: Path) -> tuple[str, str]:
-    path = max((run / "checkpoints").glob("step-*/weights.safetensors"))
-    return path.parent.name, file_sha256(path)
-
-
-def answers(run: Path) -> dict[str, list[str]]:
-    """What a run answered, item by item, without the line that says when."""
-    return {
-        path.name: path.read_text().splitlines()[1:]
-        for path in sorted((run / "evaluations").iterdir())
-    }
-
-
-def wait_for_checkpoint(runs: Path, node: int | None = None) -> Path:
-    """A run in the middle, of a process of this node, or of any."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        numbers = None if node is None else {process.pid for process in process_tree(node)}
-        for checkpoint in runs.glob("*/checkpoints/step-*"):
-            run = checkpoint.parents[1]
-            owner = json.loads((run / "lock").read_text() or "{}")
-            is_open = "finished" not in (run / "state").read_text()
-            if is_open and (numbers is None or owner.get("pid") in numbers):
-                return run
-        time.sleep(0.02)
-    raise AssertionError("no run came so far")
+    return wait_for_checkpoint(runs, is_of_node)
 
 
 def test_a_node_that_is_killed_in_the_middle_loses_nothing(
-    shared: Shared, cluster: RayNodes, local_runs: dict[str, Path]
+    shared: PlacedStudy, cluster: RayNodes, local_runs: dict[str, Path]
 ) -> None:
     address = ("--on", "ray", "--ray-address", cluster.address)
     with (
         cluster.joined() as other,
         shared.driver(cluster.environment(), "killed", *address, "--jobs", "2") as driver,
     ):
-        run = wait_for_checkpoint(shared.folder / "killed", other.pid)
+        run = wait_for_run_of(shared.folder / "killed", other.pid)
         cluster.kill(other)
         assert "finished" not in (run / "state").read_text()
         said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, said
     assert re.search(r"its worker on \S+ was lost \(.*it goes on elsewhere from its last", said)
-    require_equal_runs(shared.runs("killed"), local_runs)
+    require_equal_runs(shared.runs("killed"), local_runs, N_RUNS)
     assert not list((shared.folder / "killed").glob(".nodes-*"))
 
 
 def test_an_interrupted_study_is_saved_and_goes_on_locally(
-    shared: Shared, cluster: RayNodes, local_runs: dict[str, Path]
+    shared: PlacedStudy, cluster: RayNodes, local_runs: dict[str, Path]
 ) -> None:
     address = ("--on", "ray", "--ray-address", cluster.address)
     with shared.driver(cluster.environment(), "interrupted", *address, "--jobs", "2") as driver:
-        run = wait_for_checkpoint(shared.folder / "interrupted")
+        run = wait_for_checkpoint(shared.folder / "interrupted", lambda _: True)
         driver.send_signal(signal.SIGTERM)
         said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 75, said
@@ -179,11 +92,11 @@ def test_an_interrupted_study_is_saved_and_goes_on_locally(
     assert "finished" not in (run / "state").read_text()
     again = shared.run(plain_environment(), "interrupted", "--jobs", "2")
     assert again.returncode == 0, again.stderr
-    require_equal_runs(shared.runs("interrupted"), local_runs)
+    require_equal_runs(shared.runs("interrupted"), local_runs, N_RUNS)
 
 
 def test_a_node_with_other_code_is_refused(
-    shared: Shared, cluster: RayNodes, tmp_path: Path
+    shared: PlacedStudy, cluster: RayNodes, tmp_path: Path
 ) -> None:
     shutil.copytree(SOURCE, tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     schedule = tmp_path / "src/paribus/train/schedule.py"
@@ -200,7 +113,7 @@ def test_a_node_with_other_code_is_refused(
 
 
 @needs_root
-def test_a_node_that_sees_another_folder_is_refused(shared: Shared, cluster: RayNodes) -> None:
+def test_a_node_that_sees_another_folder_is_refused(shared: PlacedStudy, cluster: RayNodes) -> None:
     runs = shared.folder / "unshared"
     runs.mkdir()
     mount = f'mount -t tmpfs none {runs} && exec "$@"'
@@ -215,7 +128,7 @@ def test_a_node_that_sees_another_folder_is_refused(shared: Shared, cluster: Ray
 
 @needs_root
 def test_a_node_with_a_full_disk_is_refused(
-    shared: Shared, cluster: RayNodes, tmp_path: Path
+    shared: PlacedStudy, cluster: RayNodes, tmp_path: Path
 ) -> None:
     mount = f'mount -t tmpfs -o size=1m none {tmp_path} && exec "$@"'
     prefix = ["unshare", "--mount", "sh", "-c", mount, "sh"]
@@ -229,21 +142,21 @@ def test_a_node_with_a_full_disk_is_refused(
     assert not shared.runs("full")
 
 
-def test_no_cluster_at_an_address_is_said(shared: Shared) -> None:
+def test_no_cluster_at_an_address_is_said(shared: PlacedStudy) -> None:
     address = ("--on", "ray", "--ray-address", "127.0.0.1:1")
     done = shared.run(plain_environment(), "nowhere", *address)
     assert done.returncode == 1
     assert "--ray-address is 127.0.0.1:1, where no Ray cluster answers" in done.stderr
 
 
-def test_a_local_cluster_gives_a_run_all_threads_as_local_runs_have(shared: Shared) -> None:
+def test_a_local_cluster_gives_a_run_all_threads_as_local_runs_have(shared: PlacedStudy) -> None:
     environment = {**plain_environment(), "RAY_TMPDIR": "/tmp"}
     done = shared.run(environment, "alone", "--on", "ray", "--set", "base.training.n_steps=2")
     assert done.returncode == 0, done.stderr
     here = shared.run(environment, "alone-local", "--set", "base.training.n_steps=2")
     assert here.returncode == 0, here.stderr
     runs = shared.runs("alone")
-    require_equal_runs(runs, shared.runs("alone-local"))
+    require_equal_runs(runs, shared.runs("alone-local"), N_RUNS)
     recorded = read_environments(next(iter(runs.values())))[-1]
     assert recorded["omp_num_threads"] is None
     assert recorded["code"] == current_environment(1, "cpu")["code"]

@@ -242,17 +242,17 @@ def _outside_of_own_job() -> Iterator[None]:
 
 
 def sbatch_options(
-    given: Mapping[str, str | Literal[True]], device: torch.device, n_threads: int
+    user_options: Mapping[str, str | Literal[True]], device: torch.device, n_threads: int
 ) -> dict[str, str | Literal[True]]:
     """The options of an array: what was given, and what a run needs beside."""
     options: dict[str, str | Literal[True]] = {"requeue": True, "time": DEFAULT_MINUTES}
     if device.type == "cuda":
         options["cpus-per-task"] = "1"
-        if not any(name == "gres" or name.startswith("gpus") for name in given):
+        if not any(name == "gres" or name.startswith("gpus") for name in user_options):
             options["gres"] = "gpu:1"
     else:
         options["cpus-per-task"] = str(n_threads)
-    return {**options, **given}
+    return {**options, **user_options}
 
 
 def worker_command(device: torch.device, n_jobs: int) -> list[str]:
