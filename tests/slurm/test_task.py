@@ -25,7 +25,7 @@ while True:
 """
 STUCK = SAVING.replace('pathlib.Path(sys.argv[1], "checkpoints", "step-1").mkdir(parents=True)', "")
 # the scontrol of a cluster: it notes what it was asked
-SCONTROL = '#!/bin/sh\necho "$@" > "${{0%/*}}/asked"\nexit {status}\n'
+PROGRAM = '#!/bin/sh\necho "$@" > "${{0%/*}}/asked"\nexit {status}\n'
 
 
 @pytest.fixture
@@ -46,13 +46,15 @@ def arguments(home: Path, program: str, time_limit: float = 3600) -> tuple[objec
     return command, str(home / "job.json"), str(home / "answer.json"), folders, time_limit
 
 
-def start(home: Path, program: str, time_limit: float = 3600) -> subprocess.Popen[bytes]:
+def start(
+    home: Path, program: str, time_limit: float = 3600, job: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """A task in a process of its own, when its worker has begun."""
     code = (
         "import json, sys; from paribus.slurm.task import run_task;"
         " run_task(*json.loads(sys.argv[1]))"
     )
-    environment = {"PATH": str(home), "SLURM_JOB_ID": "17"}
+    environment = {"PATH": str(home), "SLURM_JOB_ID": "17", **(job or {})}
     environment["PYTHONPATH"] = ":".join(filter(None, sys.path))
     process = subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(arguments(home, program, time_limit))],
@@ -65,8 +67,13 @@ def start(home: Path, program: str, time_limit: float = 3600) -> subprocess.Pope
 
 
 def write_scontrol(home: Path, status: int = 0) -> None:
-    (home / "scontrol").write_text(SCONTROL.format(status=status))
+    (home / "scontrol").write_text(PROGRAM.format(status=status))
     (home / "scontrol").chmod(0o755)
+
+
+def write_squeue(home: Path, state: str) -> None:
+    (home / "squeue").write_text(f"#!/bin/sh\necho {state}\n")
+    (home / "squeue").chmod(0o755)
 
 
 @pytest.fixture
@@ -117,10 +124,28 @@ def test_a_job_that_is_preempted_or_cancelled_saves_and_leaves_the_rest_to_slurm
     assert answer_of(home) is None
 
 
+def test_a_task_of_an_array_requeues_itself_and_not_the_array(home: Path) -> None:
+    write_scontrol(home)
+    process = start(home, SAVING, job={"SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"})
+    process.send_signal(signal.SIGUSR2)
+    assert process.wait(60) == RESUME_STATUS
+    assert (home / "asked").read_text() == "requeue 17_3\n"
+
+
+def test_a_job_that_waits_again_already_need_not_be_requeued(home: Path) -> None:
+    write_scontrol(home, 1)
+    write_squeue(home, "PENDING")
+    process = start(home, SAVING)
+    process.send_signal(signal.SIGUSR2)
+    assert process.wait(60) == RESUME_STATUS
+    assert answer_of(home) is None
+
+
 @pytest.mark.parametrize("status", [1, None])
 def test_a_job_that_cannot_be_requeued_is_a_failure(home: Path, status: int | None) -> None:
     if status is not None:
         write_scontrol(home, status)
+        write_squeue(home, "RUNNING")
     process = start(home, SAVING)
     process.send_signal(signal.SIGUSR2)
     assert process.wait(60) == 0

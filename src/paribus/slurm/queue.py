@@ -113,7 +113,8 @@ def _ask_squeue(arguments: Sequence[str]) -> str:
             f"the queue of SLURM cannot be read: {fault}; run this where squeue works"
         ) from None
     if done.returncode != 0:
+        fault = (done.stderr.strip().splitlines() or ["squeue failed"])[-1]
         raise UnsupportedError(
-            f"the queue of SLURM cannot be read: {done.stderr.strip()}; run this where squeue works"
+            f"the queue of SLURM cannot be read: {fault}; run this where squeue works"
         )
     return done.stdout

@@ -100,19 +100,40 @@ def _requeue(answer: str) -> None:
     """Ask SLURM for this very job again, and end; where it does not give it, the run has failed
     until it is submitted anew.
     """
+    job = _own_job()
     try:
-        done = subprocess.run(
-            ["scontrol", "requeue", os.environ["SLURM_JOB_ID"]],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_REQUEUE_SECONDS,
-            check=False,
-        )
-        fault = done.stderr.strip() if done.returncode else None
+        done = _ask_slurm(["scontrol", "requeue", job])
+        is_requeued = done.returncode == 0 or _waits_already(job)
+        fault = done.stderr.strip()
     except (OSError, subprocess.TimeoutExpired) as caught:
-        fault = str(caught)
-    if fault is not None:
-        _fail(answer, f"it was saved, and SLURM did not requeue it: {fault}; run again")
-        return
-    raise SystemExit(RESUME_STATUS)
+        is_requeued, fault = False, str(caught)
+    if is_requeued:
+        raise SystemExit(RESUME_STATUS)
+    _fail(answer, f"it was saved, and SLURM did not requeue it: {fault}; run again")
+
+
+def _own_job() -> str:
+    """The number of this task. SLURM_JOB_ID would not do: of one task of an array it is the
+    number of the whole array.
+    """
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    if array is None:
+        return os.environ["SLURM_JOB_ID"]
+    return f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}"
+
+
+def _waits_already(job: str) -> bool:
+    """Whether somebody else has requeued a job, such as SLURM that preempts it."""
+    done = _ask_slurm(["squeue", "--noheader", f"--jobs={job}", "--format=%T"])
+    return done.stdout.strip() in ("PENDING", "REQUEUED")
+
+
+def _ask_slurm(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_REQUEUE_SECONDS,
+        check=False,
+    )
