@@ -3,7 +3,9 @@ runs do, bit for bit.
 """
 
 import re
+import shlex
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -131,6 +133,57 @@ def test_a_study_that_is_left_signalled_and_preempted_ends_as_a_local_one_does(
     local = shared.run(plain_environment(), "local", "--jobs", "2")
     assert local.returncode == 0, local.stderr
     require_equal_runs(shared.runs("slurm"), shared.runs("local"), N_RUNS)
+
+
+# one task of an array, whose worker has its run done when it finds a checkpoint
+TASK = """
+import os, pathlib, sys
+from paribus.slurm.task import run_task
+folder = pathlib.Path(sys.argv[1], os.environ["SLURM_ARRAY_TASK_ID"])
+command = [sys.executable, "-c", sys.argv[2], str(folder)]
+run_task(command, sys.argv[1] + "/job.json", f"{folder}/answer.json", [str(folder)], 600)
+"""
+WORKER = """
+import pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+if (folder / "checkpoints").exists():
+    print("{}")
+    sys.exit()
+def save(*_):
+    (folder / "checkpoints" / "step-1").mkdir(parents=True, exist_ok=True)
+    sys.exit(143)
+for number in (signal.SIGTERM, signal.SIGUSR2):  # SLURM signals every process of a task
+    signal.signal(number, save)
+(folder / "begun").touch()
+while True:
+    time.sleep(0.05)
+"""
+
+
+def test_each_task_of_an_array_requeues_itself_and_no_other(
+    here: SlurmCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "job.json").write_text("{}")
+    for index in ("0", "1"):
+        (tmp_path / index).mkdir()
+    command = shlex.join(["srun", sys.executable, "-c", TASK, str(tmp_path), WORKER])
+    log = f"--output={tmp_path}/log"
+    array = here.ask("sbatch", "--parsable", "--array=0-1", "--requeue", log, f"--wrap={command}")
+
+    def n_restarts(index: str) -> int:
+        return int(
+            here.ask("squeue", "--noheader", f"--jobs={array}_{index}", "--Format=RestartCnt")
+        )
+
+    wait_until(lambda: all((tmp_path / one / "begun").exists() for one in ("0", "1")), "both tasks")
+    with here.signal_job(f"{array}_1", "USR2"):
+        wait_until(lambda: n_restarts("1") == 1, "a requeued task")
+    assert n_restarts("0") == 0
+    wait_until((tmp_path / "1" / "answer.json").exists, "the answer of a requeued task")
+    with here.signal_job(f"{array}_0", "USR2"):
+        wait_until((tmp_path / "0" / "checkpoints").exists, "a saved run")
+    wait_until((tmp_path / "0" / "answer.json").exists, "the answer of a requeued task")
+    assert (tmp_path / "1" / "answer.json").read_text() == "{}\n"
 
 
 class Quiet(StudyWatcher):
