@@ -76,6 +76,15 @@ class Ray:
 
     address: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.address is None:
+            return
+        host, _, port = self.address.rpartition(":")
+        if not (host and "/" not in host and port.isdecimal()):
+            raise SpecError(
+                f"--ray-address is {self.address!r}; write HOST:PORT, such as 10.0.0.1:6379"
+            )
+
 
 @dataclass(frozen=True)
 class Slurm:

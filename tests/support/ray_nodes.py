@@ -19,6 +19,12 @@ import psutil
 
 SOURCE = Path(__file__).parents[2] / "src"
 PATIENCE = 120  # seconds for a node to join
+COUNTER = """
+import sys, ray
+ray.init(sys.argv[1], logging_level="ERROR", log_to_driver=False)
+for _ in sys.stdin:
+    print(sum(node["Alive"] for node in ray.nodes()), flush=True)
+"""
 
 
 class RayNodes:
@@ -30,6 +36,7 @@ class RayNodes:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.nodes: list[subprocess.Popen[bytes]] = []
+        self.counter: subprocess.Popen[str] | None = None
 
     def environment(self, others: Mapping[str, str] | None = None) -> dict[str, str]:
         """What a process of this cluster has in its environment."""
@@ -68,23 +75,36 @@ class RayNodes:
         while self.n_alive() <= n_before:
             assert node.poll() is None, Path(log.name).read_text()
             assert time.monotonic() < until, Path(log.name).read_text()
+            time.sleep(0.2)
         return node
 
     def n_alive(self) -> int:
         """How many nodes the cluster has now."""
-        code = (
-            "import ray;"
-            f"ray.init({self.address!r}, logging_level='ERROR', log_to_driver=False);"
-            "print(sum(node['Alive'] for node in ray.nodes()))"
-        )
-        asked = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            env=self.environment(),
-            check=False,
-        )
-        return int(asked.stdout) if asked.returncode == 0 else 0
+        if self.counter is None:
+            if not listens(self.port):
+                return 0
+            self.counter = subprocess.Popen(
+                [sys.executable, "-c", COUNTER, self.address],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=self.environment(),
+            )
+        assert self.counter.stdin is not None
+        assert self.counter.stdout is not None
+        print(file=self.counter.stdin, flush=True)
+        for line in self.counter.stdout:
+            if line.strip().isdecimal():  # Ray prints there, too
+                return int(line)
+        raise AssertionError("the cluster does not answer")
+
+    def close(self) -> None:
+        """End all nodes."""
+        if self.counter is not None:
+            self.counter.kill()
+            self.counter.communicate()
+        for node in self.nodes:
+            self.kill(node)
 
     def kill(self, node: subprocess.Popen[bytes]) -> None:
         """End a node and all that it has started, at once and without a word."""
@@ -106,6 +126,7 @@ class RayNodes:
         until = time.monotonic() + PATIENCE
         while self.n_alive() > 1:
             assert time.monotonic() < until, "the cluster has not noticed"
+            time.sleep(0.2)
 
 
 def process_tree(number: int) -> list[psutil.Process]:
@@ -134,8 +155,7 @@ def ray_nodes(n_cpus: int) -> Iterator[RayNodes]:
             nodes.start(n_cpus)
             yield nodes
         finally:
-            for node in nodes.nodes:
-                nodes.kill(node)
+            nodes.close()
 
 
 def free_port() -> int:
@@ -143,3 +163,9 @@ def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
+
+
+def listens(port: int) -> bool:
+    """Does somebody listen on a port of this machine?"""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0

@@ -246,7 +246,7 @@ def parse_place(
     """The place that --on names, with its own options; SpecError where another's is given."""
     given_options = {
         LOCAL: {"--no-mps": not use_mps},
-        RAY: {"--ray-address": bool(ray_address)},
+        RAY: {"--ray-address": ray_address is not None},
         SLURM: {"--slurm": bool(slurm)},
     }
     if on not in given_options:

@@ -15,10 +15,11 @@ from trained_study import make_small_plan
 
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell, reported_cells
-from paribus.design.on import ray as module
+from paribus.design.on import ray_connection
 from paribus.design.on.local import WorkerPool
 from paribus.design.on.places import require_installed, scheduler_of
-from paribus.design.on.ray import RayCluster, RunResources, run_resources, worker_variables
+from paribus.design.on.ray import RayCluster
+from paribus.design.on.ray_resources import RunResources, run_resources, worker_variables
 from paribus.design.on.ray_worker import NodeWorker
 from paribus.errors import UnsupportedError
 from paribus.record import open_study
@@ -40,7 +41,7 @@ def test_every_place_has_its_scheduler(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_asked_for_by_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.setattr(ray_connection, "find_spec", lambda _: None)
     require_installed(Local())
     text = r"--on ray needs ray, which is not installed; run pip install 'paribus\[cluster\]'"
     with pytest.raises(UnsupportedError, match=text):
@@ -51,6 +52,8 @@ def test_a_run_takes_a_cpu_for_each_thread_or_a_share_of_a_gpu() -> None:
     assert run_resources(CPU, 1) == RunResources(torch.get_num_threads(), 0)
     assert run_resources(CPU, 5) == RunResources(1, 0)
     assert run_resources(CUDA, 4) == RunResources(1, 0.25)
+    assert str(run_resources(CPU, 5)) == "one CPU for each of its threads, 1 in all"
+    assert str(run_resources(CUDA, 4)) == "1 CPU and 0.25 of a GPU"
     with pytest.raises(UnsupportedError, match="cannot share out the device mps; use cpu or cuda"):
         run_resources(torch.device("mps"), 1)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from paribus.design.on.local import WorkerPool
-from paribus.design.on.ray import RayCluster, require_ray
+from paribus.design.on.ray import RayCluster
+from paribus.design.on.ray_connection import require_ray
 from paribus.design.on.scheduler import Scheduler
 from paribus.design.on.slurm import SlurmQueue, require_slurm
 from paribus.workspace import Execution, Local, Place, Ray, Slurm

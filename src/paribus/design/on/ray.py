@@ -5,77 +5,31 @@ node is lost is given to another.
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Self
-
-import torch
 
 from paribus.design.cells import Cell
 from paribus.design.on import ray_worker
 from paribus.design.on.node_check import NodeCheck, cells_check, node_token
+from paribus.design.on.ray_connection import first_line, import_ray, ray_connection
+from paribus.design.on.ray_resources import run_resources, worker_variables
 from paribus.design.on.scheduler import RESUME_STATUS, Scheduler, next_cell_index
 from paribus.design.plan import run_environment
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, UnsupportedError
 from paribus.record import Study
-from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, deferred_signals
+from paribus.runtime import deferred_signals
 from paribus.workspace import Execution, Ray
 
 MAX_LOSSES = 3  # workers that a cell may lose before it counts as failed
 POLL_SECONDS = 0.5  # between looks at signals
 NODES_SECONDS = 5.0  # between looks at the nodes of the cluster
 CLOSE_SECONDS = 60.0  # for workers to save their runs
-_VARIABLES = ("OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY", CUBLAS_WORKSPACE_VARIABLE)
-
-
-def require_ray() -> None:
-    """UnsupportedError where Ray is not installed."""
-    if find_spec("ray") is None:
-        raise UnsupportedError(
-            "--on ray needs ray, which is not installed; run pip install 'paribus[cluster]'"
-        )
-
-
-@dataclass(frozen=True)
-class RunResources:
-    """What a run takes of a node."""
-
-    n_cpus: int
-    gpu_share: float
-
-    def n_places(self, node: Mapping[str, Any], n_jobs: int) -> int:
-        """How many runs a node, as Ray describes it, has room for."""
-        total = node["Resources"]
-        places = int(total.get("CPU", 0) // self.n_cpus)
-        if self.gpu_share == 0:
-            return min(places, n_jobs)
-        return min(places, int(total.get("GPU", 0)) * n_jobs)
-
-
-def run_resources(device: torch.device, n_jobs: int) -> RunResources:
-    """What each of `n_jobs` runs takes: on a CPU as many as it has threads, on CUDA a share of a
-    GPU.
-    """
-    if device.type == "cuda":
-        return RunResources(1, 1 / n_jobs)
-    if device.type == "cpu":
-        return RunResources(1 if n_jobs > 1 else torch.get_num_threads(), 0)
-    raise UnsupportedError(f"--on ray cannot share out the device {device.type}; use cpu or cuda")
-
-
-def worker_variables(device: torch.device, n_jobs: int) -> dict[str, str | None]:
-    """What the environment of a worker has whatever Ray says: what it would have here."""
-    variables = {name: os.environ.get(name) for name in _VARIABLES}
-    if device.type == "cpu" and n_jobs > 1:
-        variables["OMP_NUM_THREADS"] = "1"
-    return variables
 
 
 @dataclass(eq=False)
@@ -119,12 +73,11 @@ class RayCluster(Scheduler):
 
     @cached_property
     def ray(self) -> Any:
-        """The library, which is there only with the extra."""
-        require_ray()
-        return import_module("ray")
+        """The library; it is imported only where it is used."""
+        return import_ray()
 
     def __enter__(self) -> Self:
-        self._closing.enter_context(_connection(self.ray, self.address))
+        self._closing.enter_context(ray_connection(self.ray, self.address))
         self.ray.cloudpickle.register_pickle_by_value(ray_worker)
         return self
 
@@ -192,7 +145,7 @@ class RayCluster(Scheduler):
         if not nodes:
             raise UnsupportedError(
                 f"no node of the Ray cluster has room for a run, which takes"
-                f" {_describe_resources(self.resources)}; add such a node, or change --jobs"
+                f" {self.resources}; add such a node, or change --jobs"
             )
         faults = self._check_nodes(nodes, work)
         if faults:
@@ -227,7 +180,7 @@ class RayCluster(Scheduler):
         try:
             reply = self.ray.get(answer)
         except self.ray.exceptions.RayError as fault:
-            return f"the node {worker.host} was lost while it was checked: {_first_line(fault)}"
+            return f"the node {worker.host} was lost while it was checked: {first_line(fault)}"
         if "ended" in reply:
             return (
                 f"the node {worker.host} cannot start a worker of paribus: its process ended with"
@@ -331,7 +284,7 @@ class RayCluster(Scheduler):
         try:
             reply = self.ray.get(answer)
         except self.ray.exceptions.RayError as fault:
-            self._send_again(worker, cell, _first_line(fault), work)
+            self._send_again(worker, cell, first_line(fault), work)
             return
         if "unfit" in reply:
             self.unfit_nodes[worker.node] = reply["unfit"]
@@ -352,7 +305,7 @@ class RayCluster(Scheduler):
         self._nodes_seen_at = -NODES_SECONDS
         n_losses = work.n_losses[cell.name] = work.n_losses.get(cell.name, 0) + 1
         if n_losses == MAX_LOSSES:
-            fault = f"its worker on {worker.host} was lost, the {n_losses}th time: {why}"
+            fault = f"it has lost {n_losses} workers, the last one on {worker.host}: {why}"
             self._end(cell, f"{fault}; run again to resume it", work)
             return
         work.watcher.note(
@@ -365,50 +318,3 @@ class RayCluster(Scheduler):
         if fault is not None:
             work.failures[str(cell)] = fault
         work.watcher.end(cell, fault)
-
-
-def _describe_resources(resources: RunResources) -> str:
-    if resources.gpu_share:
-        return f"{resources.n_cpus} CPU and {resources.gpu_share:.3g} of a GPU"
-    return f"{resources.n_cpus} CPUs, one for each thread"
-
-
-def _first_line(fault: BaseException) -> str:
-    lines = str(fault).strip().splitlines()
-    return lines[0] if lines else type(fault).__name__
-
-
-@contextmanager
-def _connection(ray: Any, address: str | None) -> Iterator[None]:
-    """A cluster: the one at an address, or the one that this machine belongs to, or a local one.
-    One that this process is connected to already is used as it is.
-    """
-    if ray.is_initialized():
-        yield
-        return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        _connect(ray, address)
-    finally:
-        for number, handler in handlers.items():  # Ray sets one of its own
-            signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    options = {"include_dashboard": False, "logging_level": "ERROR"}
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours reports to nobody
-    try:
-        ray.init(address, **options)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as fault:
-        if address is None and not os.environ.get("RAY_ADDRESS"):
-            ray.init("local", **options)  # what `ray start` left behind names one that is gone
-            return
-        named = address or os.environ["RAY_ADDRESS"]
-        raise UnsupportedError(
-            f"--ray-address is {named}, where no Ray cluster answers: {_first_line(fault)}; give"
-            " the address that `ray start --head` printed"
-        ) from None
