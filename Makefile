@@ -36,8 +36,12 @@ test-all: .venv/ready  ## everything this machine can run, slow and gpu included
 test-browser: .venv/browser  ## the page in a real browser; needs a chromium on the path
 	$(BIN)/python -m pytest -m browser
 
+SLURM_PACKAGES := slurmctld slurmd slurm-client munge
+
 .venv/cluster: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cluster]'
+	if [ "$$(id -u)" = 0 ] && command -v apt-get && ! command -v slurmctld; then \
+	  apt-get install --yes --quiet --no-install-recommends $(SLURM_PACKAGES); fi
 	@touch $@
 
 test-cluster: .venv/cluster  ## studies on a real Ray cluster and a real SLURM, on this machine; as root all of it

@@ -21,6 +21,7 @@ NAMES = [
     "Local",
     "Ray",
     "Sampling",
+    "Slurm",
     "TurnTiming",
     "Workspace",
     "build",

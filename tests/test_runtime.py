@@ -7,6 +7,7 @@ import torch
 
 from paribus.philox import first_uniforms
 from paribus.runtime import (
+    STOP_SIGNALS,
     best_device,
     deferred_signals,
     derive_seed,
@@ -109,7 +110,7 @@ def test_the_kind_of_a_device_says_how_many_ranks_there_are():
     assert device_kind(torch.device("cpu"), 2, is_sharded=True) == "2 × cpu, sharded"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_deferred_signals_are_noted_and_the_handler_before_comes_back(number: signal.Signals):
     before = signal.getsignal(number)
     with deferred_signals() as caught_signals:

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from paribus.workspace import Execution as Execution
     from paribus.workspace import Local as Local
     from paribus.workspace import Ray as Ray
+    from paribus.workspace import Slurm as Slurm
     from paribus.workspace import Workspace as Workspace
 else:
     _HOMES = {
@@ -75,6 +76,7 @@ else:
         "Local": "paribus.workspace",
         "Ray": "paribus.workspace",
         "Sampling": "paribus.generate",
+        "Slurm": "paribus.workspace",
         "TurnTiming": "paribus.design.turn_study",
         "Workspace": "paribus.workspace",
         "build": "paribus.model",

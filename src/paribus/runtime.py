@@ -23,6 +23,9 @@ DETERMINISTIC_WORKSPACES = (
     ":16:8",
 )
 _PHILOX_BLOCK = 4  # numbers that one turn of its counter gives
+# that ask a process to save its work and end: a person's, a system's, and those of SLURM, which
+# sends what it was asked to before a job's time is over (submitit asks for USR2)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 _MEMINFO = Path("/proc/meminfo")
 # of a container
 _LIMITS = (
@@ -189,7 +192,7 @@ def random_uint64(seed: int, *names: Name, rows: NDArray[np.int64], n: int) -> N
 
 @contextmanager
 def deferred_signals() -> Iterator[list[int]]:
-    """SIGTERM and Ctrl-C are only noted in the list, to be acted on when the caller is ready."""
+    """Signals to stop are only noted in the list, to be acted on when the caller is ready."""
     caught_signals: list[int] = []
     with signal_handler(caught_signals.append):
         yield caught_signals
@@ -197,8 +200,8 @@ def deferred_signals() -> Iterator[list[int]]:
 
 @contextmanager
 def signal_handler(handle: Callable[[int], object]) -> Iterator[None]:
-    """SIGTERM and Ctrl-C call `handle` with their number; the handlers before come back after."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    """Signals to stop call `handle` with their number; the handlers before come back after."""
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     for number in before:
         signal.signal(number, lambda signal_number, _: handle(signal_number))
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from paribus.errors import SpecError
 from paribus.files import expand_home
 from paribus.record import RUNS
+from paribus.slurm.options import SbatchOptions, require_sbatch_options
 
 DEFAULT_CACHE = "~/.cache/paribus"
 
@@ -85,7 +86,21 @@ class Ray:
             )
 
 
-Place = Local | Ray
+@dataclass(frozen=True)
+class Slurm:
+    """Runs are carried out as jobs of SLURM.
+
+    `options` go to sbatch as they are: a value, or True of a flag, by the option's long name, such
+    as {"partition": "gpu", "time": "240", "exclusive": True}.
+    """
+
+    options: SbatchOptions = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_sbatch_options(self.options)
+
+
+Place = Local | Ray | Slurm
 
 
 @dataclass(frozen=True)

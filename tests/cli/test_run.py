@@ -141,7 +141,8 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
     ("option", "value", "said"),
     [
         ("--jobs", "0", "--jobs is 0; use 1 or more"),
-        ("--on", "moon", "--on is 'moon'; use one of local, ray"),
+        ("--on", "moon", "--on is 'moon'; use one of local, ray, slurm"),
+        ("--slurm", "time=9", "--slurm goes with --on slurm, and --on is local; leave it out"),
         ("--ray-address", "a:1", "--ray-address goes with --on ray, and --on is local; leave it"),
         ("--shard", "3/2", "--shard is '3/2'; write I/N with I from 1 to N, such as 2/8"),
         ("--shard", "two", "--shard is 'two'; write I/N with I from 1 to N, such as 2/8"),
@@ -173,6 +174,32 @@ def test_an_option_of_another_place_is_refused(ask, here: Path, study_cache: Pat
     told = ask(*words(SHORT, study_cache, "--on", "ray", "--no-mps"))
     assert told.status == 2
     assert "--no-mps goes with --on local, and --on is ray; leave it out" in told.err
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("array=0-9", "--slurm array: each run is one task of an array"),
+        ("comment=a\nb", "--slurm comment is 'a\\nb'; give one line without quotes"),
+    ],
+)
+def test_an_option_that_sbatch_must_not_get_is_refused(
+    ask, here: Path, study_cache: Path, option: str, said: str
+) -> None:
+    told = ask(*words(SHORT, study_cache, "--on", "slurm", "--slurm", option))
+    assert told.status == 2
+    assert said in told.err
+    assert not Path("runs").exists()
+
+
+def test_a_machine_without_slurm_is_said_so_before_anything_is_planned(
+    ask, here: Path, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(here))
+    told = ask(*words(SHORT, study_cache, "--on", "slurm"))
+    assert told.status == 1
+    assert "--on slurm needs " in told.err
+    assert not Path("runs").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -27,6 +27,7 @@ from paribus.design.on.scheduler import RESUME_STATUS
 from paribus.design.study_watcher import StudyWatcher
 from paribus.evaluate import evaluate
 from paribus.record import Study, hold_lock, open_study
+from paribus.runtime import STOP_SIGNALS
 from paribus.spec.yardstick import PseudoHalves
 from paribus.watcher import Watcher
 from paribus.workspace import Execution, Workspace
@@ -212,7 +213,7 @@ def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(
     assert is_complete(cells[0], kept)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_signal_between_runs_leaves_with_75_too(
     kept: Study,
     means: Execution,

@@ -28,7 +28,16 @@ def test_the_names_cover_a_run_a_checkpoint_and_a_study() -> None:
         "checksums.jsonl",
         "environment.json",
     } <= NAMES
-    assert {"state", "lock", "checkpoints", "evaluations", "lm-eval", "probes", "studies"} == WORDS
+    assert {
+        "state",
+        "lock",
+        "checkpoints",
+        "evaluations",
+        "lm-eval",
+        "probes",
+        "studies",
+        "slurm",
+    } == WORDS
 
 
 def test_no_other_file_writes_the_name_of_a_file_in_a_run_or_a_study() -> None:

@@ -16,6 +16,7 @@ LEVELS = {
     "masks": 0,
     "spec": 0,
     "record": 0,
+    "slurm": 1,
     "runtime": 1,
     "workspace": 1,
     "watcher": 1,
@@ -41,7 +42,12 @@ BELOW_ALL = {
     for name in LEVELS
     for target in ("canonical", "errors", "escapes", "files", "nearest")
 }
-SAME_LEVEL = {("spec", "masks"), ("report", "analyse"), ("batch", "vocabulary")} | BELOW_ALL
+SAME_LEVEL = {
+    ("spec", "masks"),
+    ("report", "analyse"),
+    ("batch", "vocabulary"),
+    ("workspace", "slurm"),
+} | BELOW_ALL
 FORBIDDEN = {("evaluate", "train"), ("probe", "train"), ("serve", "train"), ("design", "serve")}
 WITHOUT_TORCH = {
     "canonical",
@@ -53,6 +59,7 @@ WITHOUT_TORCH = {
     "masks",
     "spec",
     "record",
+    "slurm",
     "workspace",
     "watcher",
     "analyse",

@@ -55,7 +55,15 @@ def resumable(shell: TrainShell, stopped: Path) -> TrainShell:
     return shell
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+STATUSES = [
+    (signal.SIGTERM, 143),
+    (signal.SIGINT, 130),
+    (signal.SIGUSR1, 138),
+    (signal.SIGUSR2, 140),
+]
+
+
+@pytest.mark.parametrize(("number", "status"), STATUSES)
 def test_a_run_stopped_by_a_signal_goes_on_as_if_it_had_not_been(
     shell: TrainShell, whole: Path, number: int, status: int
 ) -> None:

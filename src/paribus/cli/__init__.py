@@ -3,8 +3,8 @@ called.
 
 Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake
 in the arguments or in a file; 3 a confound; 4 some runs of a design failed; 75 a study was
-interrupted and can be resumed; 130 (Ctrl-C) and 143 (SIGTERM) interrupted, and `train` has saved
-its run.
+interrupted and can be resumed; 130 (Ctrl-C), 143 (SIGTERM), 138 (SIGUSR1) and 140 (SIGUSR2)
+interrupted, and `train` has saved its run.
 """
 
 import ast

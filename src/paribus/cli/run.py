@@ -8,7 +8,7 @@ done: run it again.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
@@ -51,17 +51,22 @@ from paribus.design.seeds import n_begun_seeds, reported_seeds
 from paribus.errors import SpecError
 from paribus.record import Study, open_study
 from paribus.runtime import select_device
+from paribus.slurm.options import parse_sbatch_options
 from paribus.spec.design import OPEN_SEEDS
 from paribus.train.memory import require_training_memory
-from paribus.workspace import Execution, Local, Place, Ray, Workspace
+from paribus.workspace import Execution, Local, Place, Ray, Slurm, Workspace
 
 FAILED_STATUS = 4
 JOBS_HELP = (
     "Number of runs at a time; a single run uses all threads of the processor, and several use one"
-    " thread each. With --on ray, it is the number on each node, or on each GPU."
+    " thread each. With --on ray, it is the number on each node, or on each GPU; with --on slurm,"
+    " of jobs that run at a time."
 )
-LOCAL, RAY = "local", "ray"
-ON_HELP = "Where the runs are carried out: local (this machine) or ray (a Ray cluster)."
+LOCAL, RAY, SLURM = "local", "ray", "slurm"
+ON_HELP = (
+    "Where the runs are carried out: local (this machine), ray (a Ray cluster) or slurm (jobs of"
+    " SLURM)."
+)
 
 
 def run(
@@ -183,9 +188,18 @@ def command(
             " machine belongs to, or else a local one.",
         ),
     ] = None,
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slurm",
+            metavar="NAME=VALUE",
+            help="With --on slurm: an option of sbatch, such as partition=gpu or time=240, or a"
+            " flag, such as exclusive; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     workspace = Workspace(runs, cache, device, accept_environment)
-    place = parse_place(on, use_mps=not no_mps, ray_address=ray_address)
+    place = parse_place(on, use_mps=not no_mps, ray_address=ray_address, slurm=slurm or ())
     study = run_and_print(
         design,
         scale=scale,
@@ -226,11 +240,14 @@ def run_and_print(
     return study
 
 
-def parse_place(on: str, *, use_mps: bool, ray_address: str | None) -> Place:
+def parse_place(
+    on: str, *, use_mps: bool, ray_address: str | None, slurm: Sequence[str] = ()
+) -> Place:
     """The place that --on names, with its own options; SpecError where another's is given."""
     given_options = {
         LOCAL: {"--no-mps": not use_mps},
         RAY: {"--ray-address": ray_address is not None},
+        SLURM: {"--slurm": bool(slurm)},
     }
     if on not in given_options:
         raise SpecError(f"--on is {on!r}; use one of {', '.join(given_options)}")
@@ -240,6 +257,8 @@ def parse_place(on: str, *, use_mps: bool, ray_address: str | None) -> Place:
                 raise SpecError(f"{option} goes with --on {place}, and --on is {on}; leave it out")
     if on == RAY:
         return Ray(ray_address)
+    if on == SLURM:
+        return Slurm(parse_sbatch_options(slurm))
     return Local(use_mps)
 
 

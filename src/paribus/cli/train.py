@@ -3,8 +3,8 @@
 SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training, or with an
 architecture and several [[stages]], which have the other three each. A run is named by the
 fingerprint of its spec, so the same spec finds the same run again; each stage has a folder of its
-own. Ctrl-C and SIGTERM save the run first; the exit status is then 130 or 143, and the same command
-resumes.
+own. Ctrl-C, SIGTERM, SIGUSR1 and SIGUSR2 save the run first; the exit status is then 130, 143, 138
+or 140, and the same command resumes.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,8 @@
-"""Watch the runs of a study, or all runs, from another terminal."""
+"""Watch the runs of a study, or all runs, from another terminal.
+
+Of a study that was submitted to SLURM, the column *queue* says how the job of each run stands:
+pending with the reason, running, requeued, done, failed, or gone if it left the queue unfinished.
+"""
 
 import time
 from collections import Counter
@@ -15,6 +19,7 @@ from paribus.cli.terminal.folders import RUNS, RunsOption
 from paribus.record import CellRecord, RunEntry, existing_study
 from paribus.record import runs as entries
 from paribus.report.numbers import score, significant
+from paribus.slurm.queue import study_queue
 
 
 def watch(study: str | None = None, runs: str | Path = RUNS) -> Table:
@@ -44,11 +49,14 @@ def command(
 
 def _state_table(root: Path, study: str | None) -> Table:
     entries_by_name = {entry.name: entry for entry in entries(root)}
+    queue = None
     if study is None:
         lines = [_entry_line(entry) for entry in entries_by_name.values()]
     else:
-        cells = existing_study(root, study).planned_cells()
+        record = existing_study(root, study)
+        cells = record.planned_cells()
         lines = [_cell_line(cell, entries_by_name.get(cell.run)) for cell in cells]
+        queue = study_queue(record.folder)
     order = {"running": 0, "stopped": 1, "failed": 2, "waiting": 3, "finished": 4}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("run", "of", "state"):
@@ -56,13 +64,18 @@ def _state_table(root: Path, study: str | None) -> Table:
     for heading in ("step", "nats", "valid"):
         table.add_column(heading, justify="right", no_wrap=True)
     counts = Counter(line[2] for line in lines)
+    if queue is not None:
+        table.add_column("queue", no_wrap=True)
     for line in sorted(lines, key=lambda line: order.get(line[2], 2)):
-        table.add_row(*line)
+        queue_word = () if queue is None else (queue.words.get(line[0], ""),)
+        table.add_row(*line, *queue_word)
     summary: list[str] = []
     for state in order:
         if counts[state]:
             summary.append(f"{counts[state]} {state}")
     table.caption = ", ".join(summary) or "no runs"
+    if queue is not None and queue.fault is not None:
+        table.caption += f"; {queue.fault}"
     return table
 
 

@@ -25,7 +25,7 @@ class ExecutionResult:
 
 @contextmanager
 def resumable_exit() -> Iterator[None]:
-    """SIGTERM and Ctrl-C, wherever they come, leave by SystemExit(75); what is on disk is whole."""
+    """A signal to stop, wherever it comes, leaves by SystemExit(75); what is on disk is whole."""
 
     def stop(_: int) -> None:
         raise SystemExit(RESUME_STATUS)

@@ -40,6 +40,8 @@ LADDER_RATES_FILE = "ladder-rates.json"  # of sweeps at sizes of a ladder, and w
 SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 PREDICTIONS_FILE = "predictions.json"  # of the largest run of a ladder, before it is made
+SLURM = "slurm"  # its folder of jobs that were submitted, with
+SUBMISSION_FILE = "submission.json"
 
 # A study of conversations: `paribus turns --out`.
 TURNS_PAGE_FILE = "turns.md"

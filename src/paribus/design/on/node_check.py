@@ -63,9 +63,7 @@ def node_token(root: Path) -> Iterator[str]:
     root = root.absolute()
     secret = secrets.token_hex(8)
     path, lock = root / node_token_name(secret), root / node_lock_name(secret)
-    with explained(root, "written", "give a folder you may write to"):
-        root.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"root": str(root), "secret": secret, "host": socket.gethostname()})
+    write_node_token(root, secret)
     try:
         with hold_lock(lock):
             yield secret
@@ -73,6 +71,14 @@ def node_token(root: Path) -> Iterator[str]:
         for left in (path, lock):
             with suppress(OSError):  # of a disk that is gone: they say nothing to anybody else
                 left.unlink(missing_ok=True)
+
+
+def write_node_token(root: Path, secret: str) -> None:
+    """A token in a folder, which stays there."""
+    with explained(root, "written", "give a folder you may write to"):
+        root.mkdir(parents=True, exist_ok=True)
+    token = {"root": str(root), "secret": secret, "host": socket.gethostname()}
+    write_json(root / node_token_name(secret), token)
 
 
 def cells_check(

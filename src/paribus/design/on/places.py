@@ -8,7 +8,8 @@ from paribus.design.on.local import WorkerPool
 from paribus.design.on.ray import RayCluster
 from paribus.design.on.ray_connection import require_ray
 from paribus.design.on.scheduler import Scheduler
-from paribus.workspace import Execution, Local, Place, Ray
+from paribus.design.on.slurm import SlurmQueue, require_slurm
+from paribus.workspace import Execution, Local, Place, Ray, Slurm
 
 
 def scheduler_of(execution: Execution) -> Scheduler:
@@ -18,15 +19,19 @@ def scheduler_of(execution: Execution) -> Scheduler:
             return WorkerPool(execution)
         case Ray():
             return RayCluster(execution)
+        case Slurm():
+            return SlurmQueue(execution)
         case _:
             assert_never(execution.on)
 
 
 def require_installed(place: Place) -> None:
-    """UnsupportedError where a place needs a package that is not there."""
+    """UnsupportedError where a place needs a package or a program that is not there."""
     match place:
         case Ray():
             require_ray()
+        case Slurm():
+            require_slurm()
         case Local():
             pass
         case _:

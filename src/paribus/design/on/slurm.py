@@ -1,0 +1,328 @@
+"""Runs as jobs of SLURM, submitted as arrays through submitit; what is in the queue is not
+submitted again.
+
+The queue does not need us: a driver that is interrupted leaves its jobs there, and the same
+command finds them again by the record beside the study.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from paribus.design.cell_run import is_complete
+from paribus.design.cells import Cell
+from paribus.design.on.node_check import NodeCheck, cells_check, write_node_token
+from paribus.design.on.scheduler import RESUME_STATUS, Scheduler
+from paribus.design.plan import run_environment
+from paribus.design.study_watcher import StudyWatcher
+from paribus.errors import ParibusError, UnsupportedError
+from paribus.record import Study
+from paribus.record.disk import explained, write_json
+from paribus.runtime import deferred_signals
+from paribus.slurm.options import require_plain_path, time_limit_seconds
+from paribus.slurm.queue import QueuedTask, queued_tasks
+from paribus.slurm.submission import (
+    Submission,
+    next_folder,
+    open_submissions,
+    submission_lock,
+)
+from paribus.slurm.task import run_task
+from paribus.train.parent import parent_folder
+from paribus.workspace import Execution, Slurm
+
+PROGRAMS = ("sbatch", "squeue", "scontrol", "srun")
+DEFAULT_MINUTES = "60"  # of a job: a run that needs more is saved, requeued and gone on with
+SIGNAL_SECONDS = 90  # before the time of a job is over it is told to save its run
+MAX_TASKS = 1000  # of an array: SLURM allows so many unless its configuration says otherwise
+QUEUE_SECONDS = 5.0  # between questions to the queue
+SIGNAL_POLL_SECONDS = 0.2
+MAX_ABSENCES = 2  # answers of the queue without a task before it counts as gone
+_TOKEN_BYTES = 4
+_JOB_VARIABLE, _CONFIGURATION_VARIABLE = "SLURM_JOB_ID", "SLURM_CONF"
+_JOB_PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SUBMITIT_")
+
+
+def require_slurm() -> None:
+    """UnsupportedError where submitit or a program of SLURM is not there."""
+    if find_spec("submitit") is None:
+        raise UnsupportedError(
+            "--on slurm needs submitit, which is not installed; run pip install 'paribus[cluster]'"
+        )
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        raise UnsupportedError(
+            f"--on slurm needs {', '.join(missing)} on the path; run this on a machine of the"
+            " cluster from which jobs are submitted"
+        )
+
+
+@dataclass
+class _Round:
+    """Cells on their way: the array in which each is."""
+
+    study: Study
+    watcher: StudyWatcher
+    cells: dict[str, Cell]  # by their runs
+    submissions: dict[str, Submission] = field(default_factory=dict)  # by their runs
+    begun: set[str] = field(default_factory=set)
+    n_absences: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def arrays(self) -> list[Submission]:
+        """The arrays that there are, each once."""
+        return list({one.job_name: one for one in self.submissions.values()}.values())
+
+    def end(self, run: str, fault: str | None) -> None:
+        cell = self.cells.pop(run)
+        if run not in self.begun:
+            self.watcher.begin(cell)
+        if fault is not None:
+            fault = self.failures[str(cell)] = f"{fault} ({describe_log(self.submissions, run)})"
+        self.watcher.end(cell, fault)
+
+
+def describe_log(submissions: Mapping[str, Submission], run: str) -> str:
+    """Where the log of a run's task is, or that there is none."""
+    submission = submissions.get(run)
+    if submission is None:
+        return "it was not submitted"
+    path = submission.log_path(run)
+    if path.exists():
+        return f"job {submission.task(run)}, log {path}"
+    return (
+        f"job {submission.task(run)} wrote no log {path}: its node may not see that folder; name"
+        " a shared one with --runs"
+    )
+
+
+class SlurmQueue(Scheduler):
+    """Jobs in SLURM's queue, one task for each cell."""
+
+    def __init__(self, execution: Execution):
+        require_slurm()
+        super().__init__(execution)
+        assert isinstance(execution.on, Slurm)
+        self.options = execution.on.options
+        if self.device.type not in ("cpu", "cuda"):
+            raise UnsupportedError(
+                f"--on slurm cannot ask for the device {self.device.type}; use cpu or cuda"
+            )
+        self.environment = run_environment(self.device, execution.n_jobs)
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was started here: jobs belong to the queue."""
+
+    def run_cells(
+        self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
+    ) -> dict[str, str]:
+        """Submit what is not in the queue yet, and wait for all of it; why some failed. A signal
+        leaves the jobs where they are, by SystemExit(75).
+        """
+        require_plain_path(str(study.root.absolute()))
+        work = _Round(study, watcher, {cell.name: cell for cell in cells})
+        with deferred_signals() as caught_signals:
+            if cells:
+                self._submit_missing(work)
+            while work.cells:
+                if caught_signals:
+                    _note_jobs_left(work)
+                    raise SystemExit(RESUME_STATUS)
+                _look(work)
+                if work.cells:
+                    _sleep(QUEUE_SECONDS, caught_signals)
+        return work.failures
+
+    def _submit_missing(self, work: _Round) -> None:
+        """Adopt the jobs that an earlier driver submitted, and submit the rest."""
+        with submission_lock(work.study.folder):
+            earlier = {one.job_name: one for one in open_submissions(work.study.folder)}
+            for name, run in queued_tasks(list(earlier.values())):
+                if run in work.cells and earlier[name].read_answer(run) is None:
+                    work.submissions[run] = earlier[name]
+            missing = [run for run in work.cells if run not in work.submissions]
+            for first in range(0, len(missing), MAX_TASKS):
+                cells = [work.cells[run] for run in missing[first : first + MAX_TASKS]]
+                submission = self._submit(cells, work.study)
+                work.submissions |= dict.fromkeys(submission.runs, submission)
+
+    def _submit(self, cells: Sequence[Cell], study: Study) -> Submission:
+        """A new array, on record before SLURM knows of it. RecordError where a text has changed,
+        UnsupportedError where SLURM does not take it.
+        """
+        token = secrets.token_hex(_TOKEN_BYTES)
+        folder = next_folder(study.folder.absolute(), token)
+        with explained(folder, "made", "give a folder you may write to"):
+            folder.mkdir(parents=True)
+        runs = tuple(cell.name for cell in cells)
+        submission = Submission(folder, f"{study.folder.name}-{token}", runs)
+        try:
+            check = self._node_check(cells, token, folder)
+            for cell in cells:
+                job = {**self.cell_job(cell, study), "node_check": check.table}
+                write_json(submission.job_path(cell.name), job)
+            submission.write()
+            submission = submission.with_job(self._sbatch(submission, cells, study))
+        except ParibusError:
+            shutil.rmtree(folder, ignore_errors=True)  # of jobs that there are not
+            raise
+        submission.write()
+        return submission
+
+    def _node_check(self, cells: Sequence[Cell], token: str, folder: Path) -> NodeCheck:
+        """What a node must have; its token lies in the folder of the array and stays there as
+        long as jobs may wait.
+        """
+        environment = self.environment
+        if self.execution.workspace.accept_environment:
+            environment = {"code": environment["code"]}
+        write_node_token(folder, token)
+        check = cells_check(cells, folder, token, self.device, environment)
+        return replace(check, is_locked=False)  # a driver need not live as long as its jobs
+
+    def _sbatch(self, submission: Submission, cells: Sequence[Cell], study: Study) -> str:
+        """The number that SLURM gives to an array."""
+        submitit = import_module("submitit")
+        executor = submitit.SlurmExecutor(folder=submission.folder)
+        options = sbatch_options(self.options, self.device, self.environment["n_threads"])
+        executor.update_parameters(
+            job_name=submission.job_name,
+            array_parallelism=self.execution.n_jobs,
+            signal_delay_s=SIGNAL_SECONDS,
+            stderr_to_stdout=True,
+            wckey=None,
+            srun_args=[f"--cpus-per-task={options['cpus-per-task']}"],
+            additional_parameters=options,
+        )
+        seconds = time_limit_seconds(options["time"])
+        command = worker_command(self.device, self.execution.n_jobs)
+        try:
+            with _outside_of_own_job():
+                jobs = executor.map_array(
+                    run_task,
+                    [command] * len(cells),
+                    [str(submission.job_path(cell.name)) for cell in cells],
+                    [str(submission.answer_path(cell.name)) for cell in cells],
+                    [chain_folders(cell, study) for cell in cells],
+                    [seconds] * len(cells),
+                )
+        except (RuntimeError, OSError) as fault:
+            raise UnsupportedError(
+                f"SLURM did not take the jobs: {str(fault).strip()}; mend the options after --slurm"
+            ) from None
+        return jobs[0].job_id.partition("_")[0]
+
+
+@contextmanager
+def _outside_of_own_job() -> Iterator[None]:
+    """Where the driver is a job itself, its jobs do not inherit what SLURM told it of its own."""
+    hidden: dict[str, str] = {}
+    if _JOB_VARIABLE in os.environ:
+        for name in list(os.environ):
+            if name.startswith(_JOB_PREFIXES) and name != _CONFIGURATION_VARIABLE:
+                hidden[name] = os.environ.pop(name)
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def sbatch_options(
+    user_options: Mapping[str, str | Literal[True]], device: torch.device, n_threads: int
+) -> dict[str, str | Literal[True]]:
+    """The options of an array: what was given, and what a run needs beside."""
+    options: dict[str, str | Literal[True]] = {"requeue": True, "time": DEFAULT_MINUTES}
+    if device.type == "cuda":
+        options["cpus-per-task"] = "1"
+        if not any(name == "gres" or name.startswith("gpus") for name in user_options):
+            options["gres"] = "gpu:1"
+    else:
+        options["cpus-per-task"] = str(n_threads)
+    return {**options, **user_options}
+
+
+def worker_command(device: torch.device, n_jobs: int) -> list[str]:
+    """How a task starts its worker: with as many threads as a run of this study has elsewhere."""
+    command = [sys.executable, "-m", "paribus.design.worker"]
+    if device.type != "cpu":
+        return command
+    n_threads = "1" if n_jobs > 1 else os.environ.get("OMP_NUM_THREADS")
+    if n_threads is None:
+        return ["env", "--unset=OMP_NUM_THREADS", *command]
+    return ["env", f"OMP_NUM_THREADS={n_threads}", *command]
+
+
+def chain_folders(cell: Cell, study: Study) -> list[str]:
+    """The folders of a cell's run and of the stages before it."""
+    root = study.root.absolute()
+    folders, run, texts = [str(root / cell.name)], cell.run, cell.texts
+    while (parent := parent_folder(run, texts, root)) is not None:
+        folders.append(str(parent))
+        assert run.parent is not None
+        run, texts = run.parent, texts[:-1]
+    return folders
+
+
+def _look(work: _Round) -> None:
+    """Ask the queue, then look for answers: a task that had left the queue has answered by
+    then.
+    """
+    try:
+        queued = queued_tasks(work.arrays)
+    except UnsupportedError:
+        return  # a controller that is busy or starts anew answers later
+    for run in list(work.cells):
+        submission = work.submissions[run]
+        task = queued.get((submission.job_name, run))
+        _note_begin(work, run, task)
+        answer = submission.read_answer(run)
+        if answer is not None:
+            work.end(run, answer.get("failed") or answer.get("unfit"))
+        elif task is not None:
+            work.n_absences.pop(run, None)
+        else:
+            _note_absence(work, run)
+
+
+def _note_begin(work: _Round, run: str, task: QueuedTask | None) -> None:
+    if task is not None and task.state == "RUNNING" and run not in work.begun:
+        work.begun.add(run)
+        work.watcher.begin(work.cells[run])
+
+
+def _note_absence(work: _Round, run: str) -> None:
+    """A task that is not in the queue and has not answered: cancelled, killed, or never begun."""
+    if is_complete(work.cells[run], work.study):
+        work.end(run, None)
+        return
+    n_absences = work.n_absences[run] = work.n_absences.get(run, 0) + 1
+    if n_absences >= MAX_ABSENCES:
+        work.end(run, "its job left the queue and did not answer; run again to resume it")
+
+
+def _note_jobs_left(work: _Round) -> None:
+    jobs = sorted({work.submissions[run].job or "" for run in work.cells})
+    work.watcher.note(
+        f"{len(work.cells)} runs stay in SLURM's queue; the same command waits for them again,"
+        f" and scancel {' '.join(jobs)} takes them out"
+    )
+
+
+def _sleep(seconds: float, caught_signals: Sequence[int]) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not caught_signals:
+        time.sleep(SIGNAL_POLL_SECONDS)

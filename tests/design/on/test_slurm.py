@@ -1,0 +1,125 @@
+"""What a job of SLURM is asked for; SLURM itself is in test_slurm_cluster.py."""
+
+import sys
+from importlib import util
+from pathlib import Path
+
+import pytest
+import torch
+from shared_studies import CHAIN_TABLE
+from trained_study import RATE, make_small_plan
+
+from paribus.design import find_design, make_plan
+from paribus.design.cells import reported_cells
+from paribus.design.on import slurm
+from paribus.design.on.slurm import (
+    SlurmQueue,
+    chain_folders,
+    describe_log,
+    require_slurm,
+    sbatch_options,
+    worker_command,
+)
+from paribus.design.stage_tuning import written_rates
+from paribus.design.study_watcher import StudyWatcher
+from paribus.errors import SpecError, UnsupportedError
+from paribus.record import open_study
+from paribus.slurm.submission import Submission
+from paribus.train.parent import parent_folder
+from paribus.workspace import Execution, Slurm, Workspace
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+WORKER = [sys.executable, "-m", "paribus.design.worker"]
+
+
+def test_a_run_on_a_cpu_asks_for_its_threads() -> None:
+    assert sbatch_options({}, CPU, 3) == {"requeue": True, "time": "60", "cpus-per-task": "3"}
+
+
+def test_a_run_on_cuda_asks_for_one_gpu_unless_it_is_told_which() -> None:
+    assert sbatch_options({}, CUDA, 7) == {
+        "requeue": True,
+        "time": "60",
+        "cpus-per-task": "1",
+        "gres": "gpu:1",
+    }
+    for name in ("gres", "gpus", "gpus-per-node"):
+        assert sbatch_options({name: "a100:1"}, CUDA, 7)[name] == "a100:1"
+    assert "gres" not in sbatch_options({"gpus": "1"}, CUDA, 7)
+
+
+def test_what_is_given_goes_over_what_is_usual() -> None:
+    options = sbatch_options({"time": "1-0", "cpus-per-task": "5", "exclusive": True}, CPU, 1)
+    assert options == {"requeue": True, "time": "1-0", "cpus-per-task": "5", "exclusive": True}
+
+
+def test_a_worker_has_the_threads_of_a_local_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert worker_command(CPU, 2) == ["env", "OMP_NUM_THREADS=1", *WORKER]
+    assert worker_command(CPU, 1) == ["env", "OMP_NUM_THREADS=5", *WORKER]
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert worker_command(CPU, 1) == ["env", "--unset=OMP_NUM_THREADS", *WORKER]
+    assert worker_command(CUDA, 2) == WORKER
+
+
+def test_without_submitit_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "find_spec", lambda _: None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'paribus\[cluster\]'"):
+        require_slurm()
+
+
+@pytest.mark.skipif(util.find_spec("submitit") is None, reason="needs submitit")
+def test_without_the_programs_of_slurm_they_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnsupportedError, match="needs sbatch, squeue, scontrol, srun on the path"):
+        require_slurm()
+
+
+def test_a_device_that_slurm_cannot_share_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "require_slurm", lambda: None)
+    monkeypatch.setattr("paribus.design.on.scheduler.select_device", lambda _: torch.device("mps"))
+    with pytest.raises(UnsupportedError, match="cannot ask for the device mps; use cpu or cuda"):
+        SlurmQueue(Execution(on=Slurm()))
+
+
+def test_a_folder_of_runs_that_slurm_would_read_otherwise_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(slurm, "require_slurm", lambda: None)
+    study = open_study(tmp_path / "100%", "mine")
+    execution = Execution(Workspace(study.root, device="cpu"), on=Slurm())
+    with SlurmQueue(execution) as queue, pytest.raises(SpecError, match="SLURM replaces %"):
+        queue.run_cells([], study, StudyWatcher())
+
+
+def test_a_fault_names_the_log_or_says_that_there_is_none(tmp_path: Path) -> None:
+    submission = Submission(tmp_path, "study-aa", ("run1", "run2"), "12")
+    assert describe_log({}, "run1") == "it was not submitted"
+    said = describe_log({"run2": submission}, "run2")
+    assert said.startswith(f"job 12_1 wrote no log {tmp_path}/12_1_0_log.out: its node may not see")
+    submission.log_path("run2").touch()
+    assert describe_log({"run2": submission}, "run2") == f"job 12_1, log {tmp_path}/12_1_0_log.out"
+
+
+def test_progress_is_looked_for_in_the_folder_of_each_stage(
+    study_cache: Path, tmp_path: Path
+) -> None:
+    plan = make_small_plan(study_cache)
+    rates = dict.fromkeys([arm.name for arm in plan.arms], RATE)
+    cell = reported_cells(plan, rates)[0]
+    assert chain_folders(cell, open_study(tmp_path, "mine")) == [str(tmp_path / cell.name)]
+
+
+def test_progress_of_a_chain_is_looked_for_in_its_first_stage_too(
+    study_cache: Path, tmp_path: Path
+) -> None:
+    name, design = find_design(CHAIN_TABLE)
+    execution = Execution(Workspace(cache=study_cache, device="cpu"))
+    plan = make_plan(design, name, None, execution, show_progress=False)
+    cell = reported_cells(plan, written_rates(plan))[0]
+    parent = parent_folder(cell.run, cell.texts, tmp_path)
+    assert parent is not None
+    folders = chain_folders(cell, open_study(tmp_path, "mine"))
+    assert folders == [str(tmp_path / cell.name), str(parent)]
