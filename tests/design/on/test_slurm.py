@@ -55,11 +55,10 @@ def test_what_is_given_goes_over_what_is_usual() -> None:
 
 def test_a_worker_has_the_threads_of_a_local_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert worker_command(CPU, 2) == ["env", "OMP_NUM_THREADS=1", *WORKER]
-    assert worker_command(CPU, 1) == ["env", "OMP_NUM_THREADS=5", *WORKER]
+    assert worker_command(2) == ["env", "OMP_NUM_THREADS=1", *WORKER]
+    assert worker_command(1) == ["env", "OMP_NUM_THREADS=5", *WORKER]
     monkeypatch.delenv("OMP_NUM_THREADS")
-    assert worker_command(CPU, 1) == ["env", "--unset=OMP_NUM_THREADS", *WORKER]
-    assert worker_command(CUDA, 2) == WORKER
+    assert worker_command(1) == ["env", "--unset=OMP_NUM_THREADS", *WORKER]
 
 
 def test_without_submitit_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,7 +209,7 @@ class SlurmQueue(Scheduler):
             additional_parameters=options,
         )
         seconds = time_limit_seconds(options["time"])
-        command = worker_command(self.device, self.execution.n_jobs)
+        command = worker_command(self.execution.n_jobs)
         try:
             with _outside_of_own_job():
                 jobs = executor.map_array(
@@ -245,21 +245,20 @@ def sbatch_options(
     user_options: Mapping[str, str | Literal[True]], device: torch.device, n_threads: int
 ) -> dict[str, str | Literal[True]]:
     """The options of an array: what was given, and what a run needs beside."""
-    options: dict[str, str | Literal[True]] = {"requeue": True, "time": DEFAULT_MINUTES}
-    if device.type == "cuda":
-        options["cpus-per-task"] = "1"
-        if not any(name == "gres" or name.startswith("gpus") for name in user_options):
-            options["gres"] = "gpu:1"
-    else:
-        options["cpus-per-task"] = str(n_threads)
+    options: dict[str, str | Literal[True]] = {
+        "requeue": True,
+        "time": DEFAULT_MINUTES,
+        "cpus-per-task": str(n_threads),
+    }
+    asks_for_gpus = any(name == "gres" or name.startswith("gpus") for name in user_options)
+    if device.type == "cuda" and not asks_for_gpus:
+        options["gres"] = "gpu:1"
     return {**options, **user_options}
 
 
-def worker_command(device: torch.device, n_jobs: int) -> list[str]:
+def worker_command(n_jobs: int) -> list[str]:
     """How a task starts its worker: with as many threads as a run of this study has elsewhere."""
     command = [sys.executable, "-m", "paribus.design.worker"]
-    if device.type != "cpu":
-        return command
     n_threads = "1" if n_jobs > 1 else os.environ.get("OMP_NUM_THREADS")
     if n_threads is None:
         return ["env", "--unset=OMP_NUM_THREADS", *command]
