@@ -40,7 +40,7 @@ def test_a_run_on_cuda_asks_for_one_gpu_unless_it_is_told_which() -> None:
     assert sbatch_options({}, CUDA, 7) == {
         "requeue": True,
         "time": "60",
-        "cpus-per-task": "1",
+        "cpus-per-task": "7",
         "gres": "gpu:1",
     }
     for name in ("gres", "gpus", "gpus-per-node"):
