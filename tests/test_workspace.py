@@ -36,7 +36,9 @@ def test_a_shard_that_is_not_one_of_them_is_refused(shard: tuple[int, int]) -> N
         pb.Execution(shard=shard)
 
 
-@pytest.mark.parametrize("address", ["", "host", "host:", ":6379", "ray://host:10001", "a:b"])
+@pytest.mark.parametrize(
+    "address", ["", "host", "host:", ":6379", "ray://host:10001", "a:b", "a:0", "a:65536"]
+)
 def test_an_address_that_is_no_host_and_port_is_refused(address: str) -> None:
     text = f"--ray-address is '{address}'; write HOST:PORT, such as 10.0.0.1:6379"
     with pytest.raises(SpecError, match=text):

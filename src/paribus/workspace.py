@@ -80,7 +80,8 @@ class Ray:
         if self.address is None:
             return
         host, _, port = self.address.rpartition(":")
-        if not (host and "/" not in host and port.isdecimal()):
+        is_port = port.isdecimal() and 0 < int(port) < 2**16
+        if not (host and "/" not in host and is_port):
             raise SpecError(
                 f"--ray-address is {self.address!r}; write HOST:PORT, such as 10.0.0.1:6379"
             )

@@ -95,7 +95,7 @@ def test_the_function_gives_what_the_command_prints(points_file):
         (f"{HEADER}\n1e6,2e7,three\n", "line 2: loss is 'three'; use a number above 0"),
         (f"{HEADER}\n1e6,2e7,3\n0,2e7,3\n", "line 3: parameters is 0; use a number above 0"),
         (f"{HEADER}\n1e6,2e7,nan\n", "line 2: loss is nan; use a number above 0"),
-        (f"{HEADER}\n1e6,2e7\n", "line 2: 2 values under 3 columns"),
+        (f"{HEADER}\n1e6,2e7\n", "line 2: 2 values under 3 columns; give one for each"),
         (f"{HEADER},seed\n1e6,2e7,3,x\n", "line 2: seed is 'x'; use a whole number"),
         (f"{HEADER},arm\n1e6,2e7,3,\n", "line 2: arm is empty; name the arm of each line"),
         (f'{HEADER}\n"1e6,2e7,3\n', "quote it as CSV does"),

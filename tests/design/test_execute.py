@@ -97,6 +97,34 @@ def test_every_cell_is_trained_and_measured_and_found_again(
     assert again.ended == []
 
 
+class UnseenPool(WorkerPool):
+    """Runs some of whose files are seen only later, as those of another machine on NFS."""
+
+    unseen_seconds = 600.0
+    folder = ""
+    delay = 0.3  # seconds
+
+    def run_cells(
+        self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
+    ) -> dict[str, str]:
+        failures = super().run_cells(cells, study, watcher)
+        there = study.root / cells[0].name / self.folder
+        unseen = there.rename(study.root.parent / "unseen")
+        threading.Timer(self.delay, lambda: unseen.rename(there)).start()
+        return failures
+
+
+@pytest.mark.parametrize("folder", ["evaluations", "checkpoints"])
+def test_what_another_machine_wrote_is_waited_for(
+    folder: str, kept: Study, means: Execution, study_cache: Path
+) -> None:
+    cells = cells_of(study_cache, changes={"base.training.n_steps": N_STEPS})[:1]
+    with UnseenPool(means) as pool:
+        pool.folder = folder
+        assert execute_cells(cells, kept, pool, Silent()).failures == {}
+    assert is_complete(cells[0], kept)
+
+
 def test_cells_that_ask_for_the_same_run_share_it(
     kept: Study, means: Execution, study_cache: Path
 ) -> None:

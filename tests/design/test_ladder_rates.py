@@ -15,7 +15,10 @@ from paribus.design.ladder_rates import (
     read_rung_rates,
     size_plans,
 )
+from paribus.design.on.local import WorkerPool
 from paribus.design.plan import Plan
+from paribus.design.stage_tuning import SweepRunner, tune_ladder
+from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, SpecError
 from paribus.record import Mark, Study
 from paribus.record.file_names import LADDER_RATES_FILE
@@ -101,6 +104,19 @@ def test_rates_of_other_arms_or_sizes_are_found_again(plan: Plan, tmp_path: Path
     study.write_ladder_rates({**record, "rates": ["none"]})
     with pytest.raises(RecordError, match=r"ladder-rates\.json holds no rates by size and arm"):
         read_rung_rates(plan, study)
+
+
+def test_rates_of_a_plan_that_swept_other_sizes_are_removed(
+    plan: Plan, study_cache: Path, tmp_path: Path
+) -> None:
+    ladder = {key: value for key, value in CHANGES["ladder"].items() if key != "rate_sizes"}
+    without = make_small_plan(study_cache, {**CHANGES, "ladder": ladder})
+    study = Study(tmp_path, tmp_path)
+    study.write_ladder_rates(ladder_rates_record(plan, planted_sweeps(plan)))
+    pool = WorkerPool(Execution(Workspace(tmp_path, cache=study_cache, device="cpu")))
+    rates, result = tune_ladder(without, study, SweepRunner(pool, StudyWatcher(), 0.0))
+    assert (rates, result.failures) == (None, {})
+    assert study.read_ladder_rates() is None
 
 
 def test_sweeps_are_counted(plan: Plan, study_cache: Path) -> None:

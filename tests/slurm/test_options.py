@@ -66,6 +66,14 @@ def test_an_option_given_twice_is_refused() -> None:
         parse_sbatch_options(["mem_per_cpu=1G", "mem-per-cpu=2G"])
 
 
+@pytest.mark.parametrize("name", ["arra", "job", "cluster", "out"])
+def test_the_beginning_of_an_own_option_is_refused_as_sbatch_takes_it_for_the_whole(
+    name: str,
+) -> None:
+    with pytest.raises(SpecError, match=f"--slurm {name}: .*; leave it out"):
+        parse_sbatch_options([f"{name}=x"])
+
+
 @pytest.mark.parametrize("value", ["TERM@60", "B:USR2@60", "USR2@", "KILL", "USR3"])
 def test_a_signal_that_no_run_heeds_is_refused(value: str) -> None:
     with pytest.raises(SpecError, match="use USR1@SECONDS or USR2@SECONDS"):

@@ -171,3 +171,11 @@ def test_a_job_that_used_its_time_and_saved_something_is_requeued(home: Path) ->
     process.send_signal(signal.SIGUSR2)
     assert process.wait(60) == RESUME_STATUS
     assert (home / "asked").exists()
+
+
+def test_a_job_without_a_time_limit_is_requeued_whatever_it_has_done(home: Path) -> None:
+    write_scontrol(home)
+    process = start(home, STUCK, time_limit=0)
+    process.send_signal(signal.SIGUSR2)
+    assert process.wait(60) == RESUME_STATUS
+    assert (home / "asked").exists()

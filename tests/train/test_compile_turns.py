@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -86,6 +87,20 @@ def test_what_fails_to_compile_is_not_done(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(ZeroDivisionError), CompileTurns("a").take("x"):
         raise ZeroDivisionError
     assert not list((tmp_path / TURNS).glob("*.done"))
+
+
+def test_a_turn_ends_although_another_process_has_inherited_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPILED_FOLDER_VARIABLE, str(tmp_path))
+    with CompileTurns("a").take("x"):
+        (lock,) = (tmp_path / TURNS).glob("*.lock")
+        own = [path for path in Path("/proc/self/fd").iterdir() if path.exists()]
+        (number,) = [int(path.name) for path in own if path.resolve() == lock]
+        inherited = os.dup(number)  # as a fork has it
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(inherited)
 
 
 @pytest.mark.parametrize("is_set", [False, True])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from paribus.corpus import TokenisedCorpus
@@ -11,8 +12,11 @@ from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell
 from paribus.design.on.scheduler import RESUME_STATUS, Scheduler
 from paribus.design.study_watcher import StudyWatcher
+from paribus.errors import RecordError
 from paribus.record import Study
 from paribus.runtime import signal_handler
+
+SEEN_PAUSE_SECONDS = 0.5  # between looks at what another machine wrote
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,9 @@ def execute_cells(
     mine = cells_of_shard(todo, scheduler.execution.shard)
     failures = scheduler.run_cells(mine, study, watcher)
     require_unchanged_texts(mine, scheduler)
+    until = time.monotonic() + scheduler.unseen_seconds
     for cell in mine:
-        if str(cell) not in failures and not is_complete(cell, study):
+        if str(cell) not in failures and not _is_seen_complete(cell, study, until):
             failures[str(cell)] = (
                 f"{study.root / cell.name} is not done although it was run; run the study again"
             )
@@ -54,6 +59,16 @@ def execute_cells(
         if cell.name not in own and not is_complete(cell, study):
             open_elsewhere.append(cell)
     return ExecutionResult(failures, tuple(open_elsewhere))
+
+
+def _is_seen_complete(cell: Cell, study: Study, until: float) -> bool:
+    """Is there nothing left to do? Another machine may have written what is not seen here yet."""
+    while time.monotonic() < until:
+        with suppress(RecordError):  # some of its files are seen, and others are not
+            if is_complete(cell, study):
+                return True
+        time.sleep(SEEN_PAUSE_SECONDS)
+    return is_complete(cell, study)
 
 
 def require_unchanged_texts(cells: Iterable[Cell], scheduler: Scheduler) -> None:

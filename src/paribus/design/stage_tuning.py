@@ -88,8 +88,11 @@ def tune_ladder(
     """The rates of every arm at every size of the ladder, by the power law of the sweeps at a few
     of them; None where no size is swept, where runs failed, or where other shards are not done.
     """
+    sizes = size_plans(plan)
+    if not sizes or read_rung_rates(plan, study) is None:
+        study.remove_ladder_rates()  # what is there is of another plan
     result, sweeps = ExecutionResult({}, ()), dict[int, dict[str, dict[str, float]]]()
-    for own in size_plans(plan):
+    for own in sizes:
         record, result = _tune_rates(own.plan, study, runner, is_last=True, size=own.size)
         if record is None:
             return None, result

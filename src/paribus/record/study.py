@@ -196,6 +196,10 @@ class Study:
         """No sweep speaks of the plan as it stands."""
         remove_listed_file(self.folder, RATES_FILE)
         remove_listed_file(self.folder, STAGE_RATES_FILE)
+        self.remove_ladder_rates()
+
+    def remove_ladder_rates(self) -> None:
+        """No sweep speaks of the sizes of the ladder."""
         remove_listed_file(self.folder, LADDER_RATES_FILE)
 
     def read_stage_rates(self) -> list[Any]:

@@ -42,6 +42,7 @@ OWN_OPTIONS = {
     "test-only": "it submits nothing",
     "wait": "paribus waits itself",
     "wrap": "the command is paribus's own",
+    "clusters": "paribus looks for its jobs in the queue of this cluster alone",
 }
 
 
@@ -68,8 +69,9 @@ def require_sbatch_options(options: SbatchOptions) -> None:
                 f"--slurm names the option {name!r}; write a long option of sbatch without dashes"
                 " before it, such as partition=gpu"
             )
-        if name in OWN_OPTIONS:
-            raise SpecError(f"--slurm {name}: {OWN_OPTIONS[name]}; leave it out")
+        for own, why in OWN_OPTIONS.items():
+            if own.startswith(name):  # sbatch takes the beginning of a name for the whole
+                raise SpecError(f"--slurm {name}: {why}; leave it out")
         if value is True:
             continue
         if not value or _UNSAFE.search(value):

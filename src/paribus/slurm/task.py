@@ -56,7 +56,7 @@ def run_task(
         _fail(answer, f"its process ended with status {worker.wait()}; run again to resume it")
     elif set(signals) & set(REQUEUE_SIGNALS):
         seconds = time.monotonic() - began_at
-        if seconds > time_limit / 2 and _progress(run_folders) == before:
+        if seconds > time_limit / 2 > 0 and _progress(run_folders) == before:
             _fail(
                 answer,
                 f"its time was over after {seconds:.0f} seconds, and nothing of it was done;"

@@ -49,7 +49,9 @@ class CompileTurns:
             if not done.exists():
                 file = _wait_for(self.folder / f"{name}.lock")
                 if file is not None and not done.exists():
-                    turn.enter_context(file)  # closed, and so unlocked, when the code is there
+                    turn.enter_context(file)
+                    # and not by closing it alone: what the compiler has forked may hold it too
+                    turn.callback(fcntl.flock, file, fcntl.LOCK_UN)
                 elif file is not None:
                     file.close()
             yield

@@ -1,5 +1,6 @@
 """What a job of SLURM is asked for; SLURM itself is in test_slurm_cluster.py."""
 
+import os
 import sys
 from importlib import util
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from shared_studies import CHAIN_TABLE
+from study_notes import NoteTaker
 from trained_study import RATE, make_small_plan
 
 from paribus.design import find_design, make_plan
@@ -122,3 +124,85 @@ def test_progress_of_a_chain_is_looked_for_in_its_first_stage_too(
     assert parent is not None
     folders = chain_folders(cell, open_study(tmp_path, "mine"))
     assert folders == [str(tmp_path / cell.name), str(parent)]
+
+
+def add_program(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is found before any other of its name."""
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
+# A task that is running when it is asked for first; then `later` is done, by the number of the call
+QUEUE = """echo >> {folder}/calls
+n=$(wc -l < {folder}/calls)
+if [ $n -eq 1 ]; then echo "mine-aa|12|N/A|RUNNING|0|None|"; exit; fi
+{later}"""
+
+
+def wait_in_queue(
+    later: str, cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[dict[str, str], NoteTaker]:
+    """What comes of a run that an earlier driver submitted, with a queue that answers so."""
+    monkeypatch.setattr(slurm, "require_slurm", lambda: None)
+    monkeypatch.setattr(slurm, "QUEUE_SECONDS", 0.01)
+    plan = make_small_plan(cache)
+    cell = reported_cells(plan, dict.fromkeys([arm.name for arm in plan.arms], RATE))[0]
+    study = open_study(folder / "runs", "mine")
+    submission = Submission(study.folder / "slurm/0001-aa", "mine-aa", (cell.name,), "12")
+    submission.folder.mkdir(parents=True)
+    submission.write()
+    answer = f"echo '{{}}' > {submission.answer_path(cell.name)}"
+    script = QUEUE.format(folder=folder, later=later.format(answer=answer))
+    add_program(folder, "squeue", script, monkeypatch)
+    execution = Execution(Workspace(study.root, cache=cache, device="cpu"), on=Slurm())
+    watcher = NoteTaker()
+    with SlurmQueue(execution) as queue:
+        return queue.run_cells([cell], study, watcher), watcher
+
+
+def test_a_queue_that_does_not_answer_is_noted_once_and_asked_again(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = "if [ $n -lt 5 ]; then echo busy >&2; exit 1; fi; {answer}"
+    failures, watcher = wait_in_queue(later, study_cache, tmp_path, monkeypatch)
+    assert failures == {}
+    assert watcher.notes == [
+        "the queue of SLURM cannot be read: busy; run this where squeue works; it is asked again"
+        " until it answers"
+    ]
+
+
+def test_the_answer_of_a_task_that_left_the_queue_is_waited_for(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = "if [ $n -ge 9 ]; then {answer}; fi"
+    failures, watcher = wait_in_queue(later, study_cache, tmp_path, monkeypatch)
+    assert (failures, watcher.notes) == ({}, [])
+
+
+def test_a_task_that_left_the_queue_and_never_answers_has_failed(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "UNSEEN_SECONDS", 0.05)
+    failures, _ = wait_in_queue("", study_cache, tmp_path, monkeypatch)
+    (said,) = failures.values()
+    assert said.startswith("its job left the queue and did not answer; run again to resume it")
+
+
+@pytest.mark.skipif(util.find_spec("submitit") is None, reason="needs submitit")
+def test_a_slurm_that_cannot_be_reached_is_said_in_one_line(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("squeue", "srun", "scontrol"):
+        add_program(tmp_path, name, "exit 1", monkeypatch)
+    words = "echo 'sbatch: error: no host' >&2; echo 'sbatch: fatal: no source' >&2; exit 1"
+    add_program(tmp_path, "sbatch", words, monkeypatch)
+    plan = make_small_plan(study_cache)
+    cells = reported_cells(plan, dict.fromkeys([arm.name for arm in plan.arms], RATE))[:1]
+    study = open_study(tmp_path / "runs", "mine")
+    execution = Execution(Workspace(study.root, cache=study_cache, device="cpu"), on=Slurm())
+    said = "sbatch: error: no host, sbatch: fatal: no source; mend the options after --slurm, or"
+    with SlurmQueue(execution) as queue, pytest.raises(UnsupportedError, match=said):
+        queue.run_cells(cells, study, StudyWatcher())
+    assert not list((study.folder / "slurm").glob("0*"))

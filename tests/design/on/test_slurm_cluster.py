@@ -26,6 +26,7 @@ from trained_study import make_small_plan
 
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell, reported_cells
+from paribus.design.on import slurm
 from paribus.design.on.slurm import SlurmQueue
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import UnsupportedError
@@ -233,8 +234,13 @@ def test_a_run_that_fails_has_the_error_of_a_local_one_and_the_path_of_its_log(
 
 
 def test_a_job_that_somebody_cancels_is_a_failure_that_says_so(
-    here: SlurmCluster, cells: list[Cell], study_cache: Path, tmp_path: Path
+    here: SlurmCluster,
+    cells: list[Cell],
+    study_cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(slurm, "UNSEEN_SECONDS", 5.0)
     study = open_study(tmp_path, "cancelled")
 
     def cancel() -> None:

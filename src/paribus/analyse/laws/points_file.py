@@ -85,7 +85,9 @@ def _points_file(path: Path, header: list[str], lines: list[tuple[int, list[str]
     for number, row in lines:
         place = f"{path}, line {number}"
         if len(row) != len(header):
-            problems.append(f"{place}: {len(row)} values under {len(header)} columns")
+            problems.append(
+                f"{place}: {len(row)} values under {len(header)} columns; give one for each"
+            )
             continue
         cells = dict(zip(header, map(str.strip, row), strict=True))
         faults = list(_faults(cells))

@@ -18,7 +18,12 @@ from paribus.design.on import ray_worker
 from paribus.design.on.node_check import NodeCheck, cells_check, node_token
 from paribus.design.on.ray_connection import first_line, import_ray, ray_connection
 from paribus.design.on.ray_resources import run_resources, worker_variables
-from paribus.design.on.scheduler import RESUME_STATUS, Scheduler, next_cell_index
+from paribus.design.on.scheduler import (
+    RESUME_STATUS,
+    UNSEEN_SECONDS,
+    Scheduler,
+    next_cell_index,
+)
 from paribus.design.plan import run_environment
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, UnsupportedError
@@ -59,6 +64,8 @@ class _Round:
 class RayCluster(Scheduler):
     """Workers on the nodes of a Ray cluster."""
 
+    unseen_seconds = UNSEEN_SECONDS
+
     def __init__(self, execution: Execution):
         super().__init__(execution)
         assert isinstance(execution.on, Ray)
@@ -67,6 +74,7 @@ class RayCluster(Scheduler):
         self.workers: list[_Worker] = []
         self.hosts: dict[str, str] = {}  # of nodes that are fit, by id
         self.unfit_nodes: dict[str, str] = {}  # why, by id
+        self._has_begun = False  # whether all nodes of the beginning were found fit
         self._nodes_seen_at = -NODES_SECONDS
         self._secrets: dict[str, str] = {}  # of tokens, by folder
         self._closing = ExitStack()
@@ -89,7 +97,7 @@ class RayCluster(Scheduler):
         self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
     ) -> dict[str, str]:
         """Run cells on the nodes that are fit; why some failed. UnsupportedError where a node is
-        not fit in the beginning, or none is left.
+        not fit when the study begins, or none is left.
         """
         if not cells:
             return {}
@@ -101,7 +109,9 @@ class RayCluster(Scheduler):
                 queue=list(cells),
                 caught_signals=caught_signals,
             )
-            self._require_fit_nodes(work)
+            if not self._has_begun:
+                self._require_fit_nodes(work)
+                self._has_begun = True
             while work.queue or work.running:
                 self._leave_if(caught_signals)
                 self._admit_new_nodes(work)

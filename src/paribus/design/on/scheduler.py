@@ -22,10 +22,15 @@ from paribus.runtime import select_device
 from paribus.workspace import Execution
 
 RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
+# what another machine has written may be seen only so much later: NFS keeps for up to a minute what
+# it knows of a folder
+UNSEEN_SECONDS = 75.0
 
 
 class Scheduler(ABC):
     """Carries out cells; what it starts for a study ends with its context."""
+
+    unseen_seconds = 0.0  # how long what its machines wrote may be unseen here
 
     def __init__(self, execution: Execution):
         self.execution = execution

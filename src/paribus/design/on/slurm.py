@@ -25,7 +25,7 @@ import torch
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell
 from paribus.design.on.node_check import NodeCheck, cells_check, write_node_token
-from paribus.design.on.scheduler import RESUME_STATUS, Scheduler
+from paribus.design.on.scheduler import RESUME_STATUS, UNSEEN_SECONDS, Scheduler
 from paribus.design.plan import run_environment
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import ParibusError, UnsupportedError
@@ -50,7 +50,6 @@ SIGNAL_SECONDS = 90  # before the time of a job is over it is told to save its r
 MAX_TASKS = 1000  # of an array: SLURM allows so many unless its configuration says otherwise
 QUEUE_SECONDS = 5.0  # between questions to the queue
 SIGNAL_POLL_SECONDS = 0.2
-MAX_ABSENCES = 2  # answers of the queue without a task before it counts as gone
 _TOKEN_BYTES = 4
 _JOB_VARIABLE, _CONFIGURATION_VARIABLE = "SLURM_JOB_ID", "SLURM_CONF"
 _JOB_PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SUBMITIT_")
@@ -79,7 +78,8 @@ class _Round:
     cells: dict[str, Cell]  # by their runs
     submissions: dict[str, Submission] = field(default_factory=dict)  # by their runs
     begun: set[str] = field(default_factory=set)
-    n_absences: dict[str, int] = field(default_factory=dict)
+    absent_since: dict[str, float] = field(default_factory=dict)
+    is_queue_read: bool = True  # whether the queue answered when it was last asked
     failures: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -112,6 +112,8 @@ def describe_log(submissions: Mapping[str, Submission], run: str) -> str:
 
 class SlurmQueue(Scheduler):
     """Jobs in SLURM's queue, one task for each cell."""
+
+    unseen_seconds = UNSEEN_SECONDS
 
     def __init__(self, execution: Execution):
         require_slurm()
@@ -221,8 +223,10 @@ class SlurmQueue(Scheduler):
                     [seconds] * len(cells),
                 )
         except (RuntimeError, OSError) as fault:
+            words = ", ".join(str(fault).split("\n")).strip(" ,")
             raise UnsupportedError(
-                f"SLURM did not take the jobs: {str(fault).strip()}; mend the options after --slurm"
+                f"SLURM did not take the jobs: {words}; mend the options after --slurm, or run this"
+                " on a machine where sbatch works"
             ) from None
         return jobs[0].job_id.partition("_")[0]
 
@@ -282,8 +286,12 @@ def _look(work: _Round) -> None:
     """
     try:
         queued = queued_tasks(work.arrays)
-    except UnsupportedError:
-        return  # a controller that is busy or starts anew answers later
+    except UnsupportedError as fault:  # a controller that is busy or starts anew answers later
+        if work.is_queue_read:
+            work.watcher.note(f"{fault}; it is asked again until it answers")
+        work.is_queue_read = False
+        return
+    work.is_queue_read = True
     for run in list(work.cells):
         submission = work.submissions[run]
         task = queued.get((submission.job_name, run))
@@ -292,7 +300,7 @@ def _look(work: _Round) -> None:
         if answer is not None:
             work.end(run, answer.get("failed") or answer.get("unfit"))
         elif task is not None:
-            work.n_absences.pop(run, None)
+            work.absent_since.pop(run, None)
         else:
             _note_absence(work, run)
 
@@ -304,12 +312,14 @@ def _note_begin(work: _Round, run: str, task: QueuedTask | None) -> None:
 
 
 def _note_absence(work: _Round, run: str) -> None:
-    """A task that is not in the queue and has not answered: cancelled, killed, or never begun."""
+    """A task that is not in the queue and has not answered: cancelled, killed, or never begun. Its
+    answer may be there and not be seen yet.
+    """
     if is_complete(work.cells[run], work.study):
         work.end(run, None)
         return
-    n_absences = work.n_absences[run] = work.n_absences.get(run, 0) + 1
-    if n_absences >= MAX_ABSENCES:
+    now = time.monotonic()
+    if now - work.absent_since.setdefault(run, now) > UNSEEN_SECONDS:
         work.end(run, "its job left the queue and did not answer; run again to resume it")
 
 
