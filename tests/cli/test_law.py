@@ -71,6 +71,22 @@ def test_each_arm_has_its_own_law(ask, tmp_path):
     assert "prefix, 26 points" in out
 
 
+def test_three_sizes_have_a_law_without_intervals(ask, tmp_path):
+    law = planted_laws(np.random.default_rng(1), 1)[0]
+    points = exact_points(law)
+    sizes = sorted({one.parameters for one in points})[:3]
+    few = [one for one in points if one.parameters in sizes]
+    path = write(tmp_path / "few.csv", few)
+    answer = ask("law", path, "--json")
+    assert answer.err.startswith("note: there is no interval: points are redrawn for it, and each")
+    assert "a fourth such size would give one" in answer.err
+    alpha = json.loads(answer.out)["alpha"]
+    assert (alpha["low"], alpha["high"]) == (None, None)
+    assert alpha["estimate"] == pytest.approx(law[3], rel=1e-2)
+    lines = ask("law", path).out.splitlines()
+    assert [line.split()[2:] for line in lines[1:6]] == [["–", "–"]] * 5
+
+
 def test_other_columns_are_named_as_not_used(ask, tmp_path):
     points = exact_points(planted_laws(np.random.default_rng(1), 1)[0])
     path = tmp_path / "points.csv"

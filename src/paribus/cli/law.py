@@ -3,11 +3,12 @@
 The law is L = E + A/N^alpha + B/D^beta. POINTS is a CSV file with the columns parameters (N),
 tokens (D) and loss, one line for each run; with a column arm, each arm gets its own law. The fit
 minimises Huber's loss of ln L (delta 0.001). Intervals hold 95 % of the fits to redrawn points;
-seeds of the same N and D are drawn together.
+seeds of the same N and D are drawn together. Intervals need a fourth size.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ import typer
 
 from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.laws.huber import N_DRAWS, huber_law, without_highest
+from paribus.analyse.laws.points import MIN_SIZES, MIN_SPREAD
 from paribus.analyse.laws.points_file import PointsFile, read_points
 from paribus.analyse.laws.solver import HUBER_DELTA
 from paribus.cli.terminal.arguments import JsonOption
@@ -27,7 +29,8 @@ LawEstimates = Mapping[str, LawEstimate]
 def law(points: str | Path, drop_highest: int = 0) -> dict[str, LawEstimates]:
     """E, A, B, alpha and beta of each arm, under its name; without arms, under an empty one.
 
-    `drop_highest` leaves out so many runs with the highest losses of each arm.
+    `drop_highest` leaves out so many runs with the highest losses of each arm. Ends of intervals
+    are nan where an arm has no size to spare for redraws.
     """
     return _laws(read_points(Path(points)), drop_highest)
 
@@ -51,6 +54,9 @@ def command(
     laws = _laws(file, drop_highest)
     if file.unused_columns:
         print_notes(f"columns that are not used: {', '.join(file.unused_columns)}")
+    for arm, estimates in laws.items():
+        if isnan(estimates["E"].low):
+            print_notes(_no_interval(arm))
     if json:
         print_json(_laws_json(laws, file.has_arms))
         return
@@ -74,10 +80,23 @@ def _laws(file: PointsFile, drop_highest: int) -> dict[str, LawEstimates]:
 
 
 def _laws_json(laws: Mapping[str, LawEstimates], has_arms: bool) -> dict[str, Any]:
-    by_arm = {
-        arm: {name: asdict(one) for name, one in estimates.items()}
-        for arm, estimates in laws.items()
-    }
+    by_arm: dict[str, Any] = {}
+    for arm, estimates in laws.items():
+        by_arm[arm] = {name: _estimate_json(one) for name, one in estimates.items()}
     if has_arms:
         return by_arm
     return by_arm[""]
+
+
+def _estimate_json(one: LawEstimate) -> dict[str, float | None]:
+    """The number and its ends; null where there is no interval."""
+    return {name: None if isnan(value) else value for name, value in asdict(one).items()}
+
+
+def _no_interval(arm: str) -> str:
+    place = f"{arm}: " if arm else ""
+    return (
+        f"{place}there is no interval: points are redrawn for it, and each redraw needs"
+        f" {MIN_SIZES} sizes with durations a factor of {MIN_SPREAD:g} apart, which are all that"
+        " there are; a fourth such size would give one"
+    )
