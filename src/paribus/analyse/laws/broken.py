@@ -143,7 +143,7 @@ def fit_both(x_C: Array, cells: LawCells, log_loss_PC: Array, pure_error_P: Arra
         low_PQ=np.tile(low_Q, (n_problems, 1)),
         high_PQ=np.tile(high_Q, (n_problems, 1)),
     )
-    plain = _best_of_starts(_held(data, CHANGE_AT, 0.0), is_broken=False)
+    plain = _best_of_starts(_with_held(data, CHANGE_AT, 0.0), is_broken=False)
     broken = _best_of_starts(data, is_broken=True)
     from_plain = solve_broken(data, plain.theta_PQ)
     broken = better_solution(broken, from_plain)
@@ -162,8 +162,8 @@ def _box(x_C: Array) -> tuple[Array, Array]:
     return np.array(low), np.array(high)
 
 
-def _held(data: BrokenData, place: int, value: float | Array) -> BrokenData:
-    """The same problems with a parameter held at a value."""
+def _with_held(data: BrokenData, place: int, value: float | Array) -> BrokenData:
+    """Problems of which a parameter is held at a value."""
     low_PQ, high_PQ = data.low_PQ.copy(), data.high_PQ.copy()
     low_PQ[:, place] = high_PQ[:, place] = value
     return BrokenData(
@@ -233,7 +233,7 @@ def _break_interval(x_C: Array, cells: LawCells, fits: BrokenFits) -> tuple[floa
         low_PQ=np.tile(low_Q, shape),
         high_PQ=np.tile(high_Q, shape),
     )
-    profile = _best_of_starts(_held(data, BREAK_AT, places), is_broken=True)
+    profile = _best_of_starts(_with_held(data, BREAK_AT, places), is_broken=True)
     least = min(fits.broken.misfit_P[0], profile.misfit_P.min())
     excess = (profile.misfit_P - least) / fits.variance_P[0]
     allowed = excess - float(fdtri(1, fits.df_P[0], 1 - LEVEL))
