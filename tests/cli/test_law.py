@@ -71,6 +71,59 @@ def test_each_arm_has_its_own_law(ask, tmp_path):
     assert "prefix, 26 points" in out
 
 
+def test_three_sizes_have_a_law_without_intervals(ask, tmp_path):
+    law = planted_laws(np.random.default_rng(1), 1)[0]
+    points = exact_points(law)
+    sizes = sorted({one.parameters for one in points})[:3]
+    few = [one for one in points if one.parameters in sizes]
+    path = write(tmp_path / "few.csv", few)
+    answer = ask("law", path, "--json")
+    assert answer.err.startswith("note: there is no interval: points are redrawn for it, and each")
+    assert "a fourth such size would give one" in answer.err
+    alpha = json.loads(answer.out)["alpha"]
+    assert (alpha["low"], alpha["high"]) == (None, None)
+    assert alpha["estimate"] == pytest.approx(law[3], rel=1e-2)
+    lines = ask("law", path).out.splitlines()
+    assert [line.split()[2:] for line in lines[1:6]] == [["–", "–"]] * 5
+
+
+@pytest.fixture
+def broken_file(tmp_path):
+    """Eight sizes of three seeds; the exponent goes from 0.1 to 0.3 at 3e7 parameters."""
+    draws = np.random.default_rng(2)
+    lines = [HEADER]
+    for size in np.geomspace(1e6, 1e9, 8):
+        bend = 0.3 * np.logaddexp(0, np.log(size / 3e7) / 0.3)
+        loss = 0.5 + 6 * size**-0.1 * np.exp(-0.2 * bend)
+        for _ in range(3):
+            lines.append(f"{size},1e10,{loss * np.exp(0.002 * draws.standard_normal())}")
+    path = tmp_path / "broken.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_break_is_found_and_told(ask, broken_file):
+    found = json.loads(ask("law", broken_file, "--broken", "--json").out)
+    assert found["is_broken"]
+    assert found["df"] == [3, 16]
+    assert found["p"] < 0.05
+    place = found["broken"]["break"]
+    assert place["low"] < 3e7 < place["high"]
+    out = ask("law", broken_file, "--broken").out
+    assert out.splitlines()[0].split() == ["8", "sizes", "with", "a", "break", "without"]
+    assert "The law is broken: F(3, 16) = " in out
+    assert " parameters, 95 % interval " in out
+
+
+def test_a_broken_law_of_few_sizes_is_refused(ask, points_file, broken_file):
+    lines = broken_file.read_text().splitlines()
+    broken_file.write_text("\n".join(lines[:-3]))
+    answer = ask("law", broken_file, "--broken")
+    assert answer.status == 2
+    assert "7 sizes are given for a broken law; use 8 or more, or the law without" in answer.err
+    assert "durations; a broken law is one of size alone" in ask("law", points_file, "--broken").err
+
+
 def test_other_columns_are_named_as_not_used(ask, tmp_path):
     points = exact_points(planted_laws(np.random.default_rng(1), 1)[0])
     path = tmp_path / "points.csv"

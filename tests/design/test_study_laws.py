@@ -11,16 +11,20 @@ from trained_study import make_small_plan
 
 from paribus.analyse.law_sensitivity import BOOTSTRAP, HUBER, NON_EMBEDDING
 from paribus.analyse.laws.fit import LawEstimate
+from paribus.analyse.laws.prediction import prediction_refusal, read_predictions
 from paribus.analyse.run_table import column_of
 from paribus.analyse.study_laws import (
     ladder_points,
     predict_rung,
+    prediction_tables,
     study_laws,
     study_readings,
 )
 from paribus.design.plan_table import plan_record
+from paribus.design.study_run import freeze, lock_predictions
+from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, SpecError
-from paribus.record import Study
+from paribus.record import Study, open_study
 from paribus.record.file_names import PREDICTIONS_FILE
 from paribus.record.plan import PlanRecord
 from paribus.report.laws import (
@@ -152,6 +156,41 @@ def test_a_prediction_stays_as_it_was_written(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("1.5", "1.4"))
     with pytest.raises(RecordError, match=r"predictions\.json"):
         study.read_predictions()
+
+
+def test_a_ladder_without_a_law_keeps_the_reason_in_place_of_a_prediction(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    diverged = [{**row, "outcome": "diverged"} for row in rows if row["size"] in (32, 48)]
+    few = [row for row in rows if row["size"] not in (32, 48)] + diverged
+    tables = prediction_tables(plan, few, 3)
+    assert read_predictions(tables) == []
+    assert "2 of 2 sizes have durations a factor of 4" in prediction_refusal(tables)
+    good = prediction_tables(plan, rows, 3)
+    assert [one.arm for one in read_predictions(good)] == ["full", "reverse", "causal"]
+    assert prediction_refusal(good) == ""
+
+
+class Notes(StudyWatcher):
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.texts.append(text)
+
+
+def test_the_largest_run_begins_with_a_note_where_there_is_no_prediction(
+    study_cache: Path, tmp_path: Path
+) -> None:
+    own, study, watcher = make_small_plan(study_cache, CHANGES), open_study(tmp_path, "a"), Notes()
+    freeze(own, study)
+    lock_predictions(own, study, watcher)  # no run of the ladder has a score
+    reason = "points: none are given; a law needs more than 5 cells"
+    assert study.read_predictions() == [{"refusal": reason}]
+    lock_predictions(own, study, watcher)
+    assert watcher.texts == 2 * [
+        f"the largest run is made without a prediction, because there is no law: {reason}"
+    ]
 
 
 def test_laws_are_shown_under_other_readings(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:

@@ -11,7 +11,10 @@ from handmade_study import make_study
 
 from paribus.analyse.laws.prediction import LawPrediction, read_prediction
 from paribus.analyse.run_table import RowTable, column_of
+from paribus.record.plan import RungRecord
 from paribus.report.laws import prediction_lines
+from paribus.report.markdown import markdown_report
+from paribus.report.page import render_page
 from paribus.report.prediction_plot import prediction_plot
 from paribus.report.report_data import ReportData, gather_report_data
 
@@ -86,6 +89,22 @@ def test_an_interval_without_an_end_is_cut(report: ReportData) -> None:
     assert low < 1.4 < 1.7 < high < 3
     assert "no bound" in plot.numbers[-1][-1]
     assert prediction_lines(report, report.predictions)[1][4] == "0.2 to no bound"
+
+
+def test_a_report_says_why_nothing_was_predicted(report: ReportData) -> None:
+    arms = report.plan.arms
+    rung = RungRecord(size=352, tokens=[94_000_000], arms=arms, is_predicted=True)
+    plan = report.plan.model_copy(update={"rungs": [rung]})
+    own = replace(
+        report,
+        findings=replace(report.findings, plan=plan),
+        predictions=({"refusal": "points: 2 of 2 sizes"},),
+    )
+    assert prediction_plot(own) == []
+    words = "The largest run was made without a prediction. When it began, no law could be fitted"
+    for text in (markdown_report(own), render_page(own)):
+        assert f"{words}: points: 2 of 2 sizes" in text
+        assert "There is no law: points: none are given" in text
 
 
 def test_a_prediction_is_kept_without_infinity() -> None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan
 
 from paribus.analyse.laws.bootstrap import bootstrap_intervals, bootstrap_parameters
 from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
 from paribus.analyse.laws.huber import huber_law
-from paribus.analyse.laws.points import (
-    MIN_SIZES,
-    LawPoint,
-    cells_by_arm,
-    count_spread_sizes,
-)
+from paribus.analyse.laws.points import LawPoint, cells_by_arm
 from paribus.analyse.laws.profile import QUANTITIES
 from paribus.errors import SpecError
 
@@ -76,14 +70,8 @@ def _reading_of(fit: LawFit | str, arm: str) -> OtherReading:
 
 
 def _by_huber(points: Sequence[LawPoint], arm: str) -> OtherReading:
-    """Each redraw of cells needs as many sizes as a law does. With no size to spare all of them
-    are the same, and say nothing of an interval.
-    """
     try:
         found = huber_law(points)
     except SpecError as fault:
         return OtherReading(arm, HUBER, {}, str(fault))
-    estimates = found.log_estimates()
-    if count_spread_sizes(points) == MIN_SIZES:
-        estimates = [replace(one, low=nan, high=nan) for one in estimates]
-    return OtherReading(arm, HUBER, dict(zip(QUANTITIES, estimates, strict=True)))
+    return OtherReading(arm, HUBER, dict(zip(QUANTITIES, found.log_estimates(), strict=True)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from paribus.analyse.law_sensitivity import OtherReading, other_readings
 from paribus.analyse.laws.equal_loss import (
@@ -20,7 +21,7 @@ from paribus.analyse.laws.equal_loss import (
 from paribus.analyse.laws.exponents import ExponentVerdict, compare_exponents
 from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals, one_floor_p
 from paribus.analyse.laws.points import LawPoint, cells_by_arm
-from paribus.analyse.laws.prediction import LawPrediction, predict_loss
+from paribus.analyse.laws.prediction import REFUSAL, LawPrediction, predict_loss
 from paribus.analyse.run_table import Row, column_of, select_rows
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord, RungRecord
@@ -131,6 +132,17 @@ def predict_rung(plan: PlanRecord, fit: LawFit, n_seeds: int) -> list[LawPredict
             price = rung.arms[cells.arm].price
             predictions.append(predict_loss(fit, price.parameters, rung.tokens[0], place, n_seeds))
     return predictions
+
+
+def prediction_tables(plan: PlanRecord, rows: Sequence[Row], n_seeds: int) -> list[dict[str, Any]]:
+    """What is kept of the rung that is predicted: a table for each arm, or one that says why no
+    law can be fitted.
+    """
+    try:
+        fit = ladder_fit(plan, rows)
+    except SpecError as fault:
+        return [{REFUSAL: str(fault)}]
+    return [one.table for one in predict_rung(plan, fit, n_seeds)]
 
 
 def _duration(plan: PlanRecord, row: Row) -> int:

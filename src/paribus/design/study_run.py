@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse import study_rows
-from paribus.analyse.study_laws import ladder_fit, predict_rung
+from paribus.analyse.laws.prediction import prediction_refusal
+from paribus.analyse.study_laws import prediction_tables
 from paribus.design.asked_tasks import write_tasks
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import (
@@ -36,7 +37,7 @@ from paribus.design.stage_tuning import (
 )
 from paribus.design.study_watcher import StudyWatcher
 from paribus.design.variance import variance_cells
-from paribus.errors import RecordError, SpecError
+from paribus.errors import RecordError
 from paribus.record import (
     PlanLock,
     Study,
@@ -190,7 +191,7 @@ def _run_rounds(
             if failures or n_waiting:
                 n_waiting += len(own)
                 continue  # the law waits for its points
-            _lock_predictions(plan, study)
+            lock_predictions(plan, study, watcher)
         rest = _flops(itertools.chain.from_iterable(later))
         result = execute_cells(own, study, scheduler, watcher.begin_round(name, mine, rest))
         failures |= result.failures
@@ -198,22 +199,19 @@ def _run_rounds(
     return StudyProgress(failures, n_waiting, rates)
 
 
-def _lock_predictions(plan: Plan, study: Study) -> None:
-    """Write down what the laws say of the largest run before it is begun. RecordError where no law
-    can be fitted.
+def lock_predictions(plan: Plan, study: Study, watcher: StudyWatcher) -> None:
+    """Write down what the laws say of the largest run before it is begun, or why no law can be
+    fitted; the run is made either way.
     """
     ladder = plan.design.ladder
     assert ladder is not None
-    record = plan_record(plan)
-    try:
-        fit = ladder_fit(record, study_rows(study))
-    except SpecError as fault:
-        raise RecordError(
-            f"{study.folder}: the largest run cannot be predicted: {fault}; mend or leave out the"
-            " runs that did not finish, or leave out ladder.prediction"
-        ) from None
     n_seeds = min(ladder.n_seeds, len(plan.seeds))
-    study.lock_predictions([one.table for one in predict_rung(record, fit, n_seeds)])
+    study.lock_predictions(prediction_tables(plan_record(plan), study_rows(study), n_seeds))
+    refusal = prediction_refusal(study.read_predictions())
+    if refusal:
+        watcher.note(
+            f"the largest run is made without a prediction, because there is no law: {refusal}"
+        )
 
 
 def _flops(cells: Iterable[Cell]) -> float:

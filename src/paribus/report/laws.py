@@ -14,7 +14,8 @@ from paribus.analyse.laws.prediction import (
     LawPrediction,
     PredictionOutcome,
     compare_with_outcome,
-    read_prediction,
+    prediction_refusal,
+    read_predictions,
 )
 from paribus.analyse.run_table import column_of, select_rows
 from paribus.analyse.study_laws import LawMultiplier, StudyLaws
@@ -153,8 +154,7 @@ def multiplier_sentences(laws: StudyLaws) -> list[str]:
 def prediction_lines(report: ReportData, predictions: Sequence[Any]) -> list[tuple[str, ...]]:
     """What was predicted before the largest run, beside what it came to."""
     lines: list[tuple[str, ...]] = []
-    for table in predictions:
-        prediction = read_prediction(table)
+    for prediction in read_predictions(predictions):
         outcome = _outcome(report, prediction)
         measured = DASH if outcome is None else significant(outcome.loss, 4)
         lines.append(
@@ -171,13 +171,24 @@ def prediction_lines(report: ReportData, predictions: Sequence[Any]) -> list[tup
     return lines
 
 
+def describe_refusal(predictions: Sequence[Any]) -> str:
+    """Why nothing was predicted of the largest run; nothing where it was."""
+    refusal = prediction_refusal(predictions)
+    if not refusal:
+        return ""
+    return (
+        "The largest run was made without a prediction. When it began, no law could be fitted:"
+        f" {refusal}"
+    )
+
+
 def law_section(report: ReportData) -> Mapping[str, Any] | None:
     """All that a page shows of laws; None where the study has no ladder."""
     laws = report.laws
     if laws is None:
         return None
     if isinstance(laws, str):
-        return {"fault": laws}
+        return {"fault": laws, "refusal": describe_refusal(report.predictions)}
     return {
         "unbounded": describe_unbounded(laws),
         "laws": law_lines(laws),
@@ -188,6 +199,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         "rate_law": describe_rate_law(report),
         "multipliers": multiplier_sentences(laws),
         "predictions": prediction_lines(report, report.predictions),
+        "refusal": describe_refusal(report.predictions),
     }
 
 

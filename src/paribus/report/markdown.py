@@ -205,6 +205,8 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if section is None:
         return
     yield f"\n## {LAWS_TITLE}\n\n{_escape_markdown(LAWS_NOTE)}\n"
+    if section["refusal"]:
+        yield f"{_escape_markdown(section['refusal'])}\n"
     if "fault" in section:
         yield f"There is no law: {_escape_markdown(section['fault'])}"
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from paribus.analyse.laws.prediction import LawPrediction, read_prediction
+from paribus.analyse.laws.prediction import LawPrediction, read_predictions
 from paribus.report.charts import (
     Plot,
     chart_data,
@@ -32,7 +32,7 @@ ChartRow = dict[str, Any]
 
 def prediction_plot(report: ReportData) -> list[Plot]:
     """The predictions of a ladder; none where nothing was predicted."""
-    predictions = [read_prediction(table) for table in report.predictions]
+    predictions = read_predictions(report.predictions)
     if not predictions:
         return []
     bars: list[ChartRow] = []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from planted_laws import exact_points, planted_laws
 
-from paribus.analyse.laws.points import LawPoint, cells_by_arm, require_identified
+from paribus.analyse.laws.points import LawPoint, cells_by_arm, path_cells, require_identified
 from paribus.errors import SpecError
 
 
@@ -74,11 +74,24 @@ def test_sizes_read_off_a_figure_are_one_within_ten_per_cent():
     assert len(cells.rungs) == 9  # each is a cell of its own
 
 
+EIGHT_SIZES = [2.0**k * 1e6 for k in range(8)]
+
+
 def test_a_broken_law_needs_eight_sizes():
-    seven = grid([2.0**k * 1e6 for k in range(7)], (5, 20))
     with pytest.raises(SpecError, match="7 sizes are given for a broken law; use 8 or more"):
-        require_identified(seven, form="broken")
-    require_identified(grid([2.0**k * 1e6 for k in range(8)], (5, 20)), form="broken")
+        path_cells(grid(EIGHT_SIZES[:7], [20]))
+    assert len(path_cells(grid(EIGHT_SIZES, [20])).log_loss_C) == 8
+
+
+def test_a_broken_law_needs_one_duration_for_each_size():
+    with pytest.raises(SpecError, match=r"the size 1e\+06 has 2 durations; a broken law is one"):
+        path_cells(grid(EIGHT_SIZES, (5, 20)))
+
+
+def test_tokens_that_stop_growing_are_no_path_of_a_broken_law():
+    points = [replace(one, tokens=min(one.tokens, 4e8)) for one in grid(EIGHT_SIZES, [20])]
+    with pytest.raises(SpecError, match="off a power of the parameters, and such a bend would"):
+        path_cells(points)
 
 
 def test_durations_of_whole_steps_may_be_a_little_nearer_than_a_factor_of_four():

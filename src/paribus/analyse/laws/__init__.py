@@ -6,6 +6,8 @@ exponents, compute multipliers and predictions. docs/scaling.md has the definiti
 
 from paribus.analyse.laws.bootstrap import bootstrap_intervals as bootstrap_intervals
 from paribus.analyse.laws.bootstrap import bootstrap_parameters as bootstrap_parameters
+from paribus.analyse.laws.broken import BrokenLaw as BrokenLaw
+from paribus.analyse.laws.broken import broken_law as broken_law
 from paribus.analyse.laws.equal_loss import ComputePath as ComputePath
 from paribus.analyse.laws.equal_loss import EqualLoss as EqualLoss
 from paribus.analyse.laws.equal_loss import LawCrossing as LawCrossing

@@ -6,12 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.analyse.laws.fit import LawEstimate, ScalingLaw
-from paribus.analyse.laws.points import LawCells, LawPoint, require_identified
+from paribus.analyse.laws.points import (
+    MIN_SIZES,
+    LawCells,
+    LawPoint,
+    count_spread_sizes,
+    require_identified,
+)
 from paribus.analyse.laws.profile import QUANTITIES, quantity
 from paribus.analyse.laws.solver import HUBER_DELTA, Array, LawData, law_model, solve
 from paribus.analyse.laws.starts import fit_laws
@@ -24,7 +31,10 @@ MAX_LOG = 700.0  # of A and B, which are printed as they are
 
 @dataclass(frozen=True)
 class HuberFit:
-    """A law by Huber's loss, and the parameters of its redrawn fits: E, lnA, lnB, alpha, beta."""
+    """A law by Huber's loss, and the parameters of its redrawn fits: E, lnA, lnB, alpha, beta.
+
+    Without draws there is no interval: its ends are nan.
+    """
 
     values: Array
     draws_D5: Array
@@ -38,6 +48,8 @@ class HuberFit:
 
     def log_estimates(self, level: float = 0.95) -> list[LawEstimate]:
         """E, lnA, lnB, alpha and beta with the quantiles of their draws."""
+        if not len(self.draws_D5):
+            return [LawEstimate(float(value), nan, nan) for value in self.values]
         tails = ((1 - level) / 2, (1 + level) / 2)
         lows, highs = np.quantile(self.draws_D5, tails, axis=0)
         return [LawEstimate(*map(float, own)) for own in zip(self.values, lows, highs, strict=True)]
@@ -60,9 +72,12 @@ def huber_law(
     """The law of one arm's runs; each run is a point.
 
     Draws take cells with replacement, all seeds of a cell together. A draw that holds too few
-    sizes for a law is taken again.
+    sizes for a law is taken again. With no size to spare all draws would have the same sizes, and
+    say nothing of an interval: none are taken.
     """
     require_identified(points, points[0].arm if points else "")
+    if count_spread_sizes(points) == MIN_SIZES:
+        n_draws = 0
     cells, number_C = _single_runs(points)
     model = law_model([cells])
     one = LawData(model, cells.log_loss_C[None], np.ones((1, len(points))))
@@ -117,7 +132,7 @@ def _redrawn_counts(
         kept = [point for point, n in zip(points, count, strict=True) if n]
         if _is_identified(kept):
             counts.append(count.astype(np.float64))
-    return np.array(counts)
+    return np.array(counts).reshape(n_draws, len(points))
 
 
 def _is_identified(points: Sequence[LawPoint]) -> bool:

@@ -19,7 +19,7 @@ ROUNDED = 0.95  # of that factor is enough: durations are whole steps
 SAME_SIZE = 1.1  # sizes within this factor are one: those read off a figure are not exact
 MIN_SIZES_BROKEN = 8
 N_LAW_PARAMETERS = 5  # E, A, B, α, β
-FORMS = ("plain", "broken")
+MAX_OFF_PATH = 1.25  # factor by which tokens may lie off a power of the parameters
 MAX_LOG = 700.0  # of a number that a float can hold, about
 
 
@@ -76,13 +76,11 @@ def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
     return {arm: _arm_cells(arm, own) for arm, own in by_arm.items()}
 
 
-def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "plain") -> None:
+def require_identified(points: Sequence[LawPoint], arm: str = "") -> None:
     """SpecError unless three sizes or more have two durations a factor of 4 or more apart.
 
-    With D proportional to N the terms A/N^α and B/D^β cannot be told apart. A broken form has
-    three more parameters and needs eight sizes.
+    With D proportional to N the terms A/N^α and B/D^β cannot be told apart.
     """
-    assert form in FORMS
     place = f"points of {arm!r}" if arm else "points"
     _require_positive(points, place)
     sizes, n_spread = _durations_by_size(points), count_spread_sizes(points)
@@ -98,10 +96,43 @@ def require_identified(points: Sequence[LawPoint], arm: str = "", form: str = "p
             f"{place}: {n_cells} pairs of parameters and tokens for {N_LAW_PARAMETERS} numbers of"
             f" the law; use {N_LAW_PARAMETERS + 1} or more"
         )
-    if form == "broken" and len(sizes) < MIN_SIZES_BROKEN:
+
+
+def path_cells(points: Sequence[LawPoint], arm: str = "") -> LawCells:
+    """The cells of a law of size alone: eight sizes or more with one duration each, on a path
+    where tokens stay the same or are a power of the parameters. SpecError otherwise.
+    """
+    place = f"points of {arm!r}" if arm else "points"
+    _require_positive(points, place)
+    sizes = _durations_by_size(points)
+    if len(sizes) < MIN_SIZES_BROKEN:
         raise SpecError(
             f"{place}: {len(sizes)} sizes are given for a broken law; use {MIN_SIZES_BROKEN} or"
-            " more, or the plain law"
+            " more, or the law without --broken"
+        )
+    for size, tokens in sizes.items():
+        if len(tokens) > 1:
+            raise SpecError(
+                f"{place}: the size {size:g} has {len(tokens)} durations; a broken law is one of"
+                " size alone, so keep one for each size: the same tokens for all, or those of the"
+                " compute-optimal line"
+            )
+    cells = _arm_cells(arm, points)
+    _require_path(cells, place)
+    return cells
+
+
+def _require_path(cells: LawCells, place: str) -> None:
+    """SpecError where tokens bend as sizes grow: the loss would bend with them."""
+    x_C, z_C = cells.log_parameters_C, cells.log_tokens_C
+    slope, level = np.polyfit(x_C - x_C.mean(), z_C, 1)
+    off_C = np.abs(z_C - level - slope * (x_C - x_C.mean()))
+    furthest = int(off_C.argmax())
+    if off_C[furthest] > log(MAX_OFF_PATH):
+        raise SpecError(
+            f"{place}: the tokens of the size {exp(x_C[furthest]):g} are a factor of"
+            f" {exp(off_C[furthest]):.3g} off a power of the parameters, and such a bend would look"
+            f" like a break of the law; use tokens within a factor of {MAX_OFF_PATH:g} of one"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, inf, isfinite, log
 from typing import Any
@@ -17,6 +17,7 @@ from paribus.analyse.laws.profile import covariance
 from paribus.analyse.laws.solver import Array, LawData, LawModel, law_jacobian, solve
 from paribus.errors import SpecError
 
+REFUSAL = "refusal"  # in place of a prediction: why there is none
 N_TRIED, WIDEST = 8, 6.0  # outcomes tried on each side, up to so many linear half-widths
 
 
@@ -47,6 +48,16 @@ def read_prediction(table: Mapping[str, Any]) -> LawPrediction:
     """A prediction as it was kept."""
     high = table["high"]
     return LawPrediction(**{**table, "high": inf if high is None else high})
+
+
+def read_predictions(tables: Iterable[Mapping[str, Any]]) -> list[LawPrediction]:
+    """The predictions that were kept; nothing where none could be made."""
+    return [read_prediction(table) for table in tables if REFUSAL not in table]
+
+
+def prediction_refusal(tables: Iterable[Mapping[str, Any]]) -> str:
+    """Why no prediction could be made, as it was kept; empty where there is nothing of the kind."""
+    return "; ".join(str(table[REFUSAL]) for table in tables if REFUSAL in table)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 
 from rich.table import Table
 
 from paribus.analyse.laws.fit import LawEstimate
-from paribus.report.numbers import format_plural, significant
+from paribus.report.numbers import DASH, format_plural, significant
 
 DIGITS = 4
 
@@ -20,8 +21,14 @@ def law_table(arm: str, n_points: int, estimates: Mapping[str, LawEstimate]) -> 
     for heading in ("estimate", "low", "high"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, one in estimates.items():
-        low = significant(one.low, DIGITS)
-        if name == "E" and one.low == 0:
-            low = "not bounded below"
-        table.add_row(name, significant(one.estimate, DIGITS), low, significant(one.high, DIGITS))
+        table.add_row(name, significant(one.estimate, DIGITS), *_ends(name, one))
     return table
+
+
+def _ends(name: str, one: LawEstimate) -> tuple[str, str]:
+    if isnan(one.low):
+        return DASH, DASH
+    low = significant(one.low, DIGITS)
+    if name == "E" and one.low == 0:
+        low = "not bounded below"
+    return low, significant(one.high, DIGITS)
