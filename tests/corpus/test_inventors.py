@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections.abc import Generator
 
 import pytest
@@ -51,11 +53,20 @@ def test_processes_invent_the_same_documents(language: InventedLanguage) -> None
     assert counter.amount == language.n_documents
 
 
-def test_a_reader_that_stops_stops_them_too() -> None:
+def test_a_reader_that_stops_stops_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+    start = inventors._start
+
+    def start_and_note(number: int, n_workers: int) -> subprocess.Popen[str]:
+        started.append(start(number, n_workers))
+        return started[-1]
+
+    monkeypatch.setattr(inventors, "_start", start_and_note)
     documents = invented_documents(LANGUAGES[0], Watcher(), 2)
     assert isinstance(documents, Generator)
     assert next(documents) == next(language_documents(LANGUAGES[0], Watcher()))
     documents.close()
+    assert [process.poll() for process in started] == [-signal.SIGKILL] * 2
 
 
 def test_a_process_that_dies_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:

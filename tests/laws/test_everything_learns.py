@@ -116,8 +116,8 @@ def unigram(problems: list[Problem]) -> float:
 
 
 def scored(learner: Learner, problems: list[Problem]) -> float:
-    sums = [learner.score(problem) for problem in problems]
-    return sum(nats for nats, _ in sums) / sum(count for _, count in sums)
+    sums = [learner.score_sums(problem) for problem in problems]
+    return sum(one["nats_sum"] for one in sums) / sum(one["target_count"] for one in sums)
 
 
 def refused(objective: Objective, spec: ResolvedArchitecture) -> bool:

@@ -209,7 +209,8 @@ def test_a_step_on_the_balance_loss_makes_experts_more_alike() -> None:
 def test_held_out_text_is_scored_without_dropout() -> None:
     model = tiny_copy_model("gpt2", {"dropout": 0.5})
     problem = pose_copy_task(CausalLM(), model, copy_batch(0))
-    nats, count = Learner(model, training(None), VOCABULARY).score(problem)
+    sums = Learner(model, training(None), VOCABULARY).score_sums(problem)
+    nats, count = sums["nats_sum"], sums["target_count"]
     plain = score(model(problem.inputs).logits_BTV, problem, VOCABULARY)
     assert (nats, count) == (pytest.approx(plain.nats_sum.item(), rel=1e-5), 152)
     dropped = score(model(problem.inputs, DropoutKey(1, 0)).logits_BTV, problem, VOCABULARY)

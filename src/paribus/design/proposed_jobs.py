@@ -13,8 +13,8 @@ from paribus.design.quantities import PlannedArm
 from paribus.train.memory import training_bytes
 
 # Up to so many parameters, so many runs share a GPU. Measured on an H200 with MPS: at 2.7M
-# parameters, 12 runs read 4.1M tokens a second; at 4.3M, 4 runs read 5.6M and one 2.2 to 3.7M, and
-# 8 gain nothing; at 14M, sharing gains a third.
+# parameters, 12 runs read 4.1M tokens a second; at 4.3M, 4 runs read 5.6M and one 2.2 to 3.7M.
+# Above 10M nothing was measured: 2 is a guess.
 SHARED_BY = ((3_000_000, 12), (10_000_000, 4), (30_000_000, 2))
 MEMORY_SHARE = 0.8  # of the GPU that runs may take together
 # What a run takes beside what it cannot do without: the context of its process, and for each byte

@@ -21,7 +21,7 @@ from paribus.files import read_text
 from paribus.record.disk import write_json
 from paribus.record.file_names import CHECKPOINTS, EVALUATIONS
 
-RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
+RESUME_STATUS = os.EX_TEMPFAIL  # 75, which says: interrupted, run me again
 REQUEUE_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _REQUEUE_SECONDS = 60

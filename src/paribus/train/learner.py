@@ -142,12 +142,6 @@ class Learner:
         self.optimizer.set_learning_rate(learning_rate_at(step, self.training))
         return self.graph_runner(self._step_in_mode, micro_batches)
 
-    @torch.no_grad()
-    def score(self, problem: Problem) -> tuple[float, float]:
-        """Nats and number of targets of a held-out problem."""
-        sums = self.score_sums(problem)
-        return sums["nats_sum"], sums["target_count"]
-
     def score_sums(self, problem: Problem) -> dict[str, float]:
         """The sums of a held-out problem, those of preferences among them. Where weights are
         sharded, every rank scores a problem at the same time.

@@ -5,7 +5,7 @@ interval of the break.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import exp, inf, log
 
@@ -166,13 +166,7 @@ def _with_held(data: BrokenData, place: int, value: float | Array) -> BrokenData
     """Problems of which a parameter is held at a value."""
     low_PQ, high_PQ = data.low_PQ.copy(), data.high_PQ.copy()
     low_PQ[:, place] = high_PQ[:, place] = value
-    return BrokenData(
-        x_C=data.x_C,
-        log_loss_PC=data.log_loss_PC,
-        weights_PC=data.weights_PC,
-        low_PQ=low_PQ,
-        high_PQ=high_PQ,
-    )
+    return replace(data, low_PQ=low_PQ, high_PQ=high_PQ)
 
 
 def _best_of_starts(data: BrokenData, is_broken: bool) -> Solution:

@@ -7,6 +7,7 @@ goes on from its last checkpoint.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from paribus.record import Study
 from paribus.runtime import select_device
 from paribus.workspace import Execution
 
-RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
+RESUME_STATUS = os.EX_TEMPFAIL  # 75, which says: interrupted, run me again
 # what another machine has written may be seen only so much later: NFS keeps for up to a minute what
 # it knows of a folder
 UNSEEN_SECONDS = 75.0
