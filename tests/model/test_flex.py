@@ -1,5 +1,7 @@
 """The blocks that FlexAttention is told to compute, against those that torch itself would find."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
@@ -11,6 +13,7 @@ from paribus.model.kernels.flex import _head_count, _mask_mod, block_mask
 
 CPU = torch.device("cpu")
 N_HEADS = 4
+COMPILER_CONFIG: Any = torch.compiler.config  # its stubs lack what it has
 TABLES = (
     "kv_num_blocks",
     "kv_indices",
@@ -72,3 +75,26 @@ def test_the_compiler_is_told_the_shapes_it_gets() -> None:
     for found, expected in zip(compiled(view), tables(view), strict=True):
         assert found.shape == expected.shape
         assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("rule", ["prefix", "causal & same_side", "by_head(causal, prefix)"])
+def test_compiled_blocks_serve_every_split(rule: str) -> None:
+    n_forms = 0
+
+    def tables(layout: BatchLayout) -> list[torch.Tensor]:
+        view = AttentionMask.of(parsed, layout, layout, N_HEADS, CPU)
+        return [getattr(block_mask(view), name) for name in TABLES]
+
+    def backend(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        nonlocal n_forms
+        n_forms += 1
+        return graph
+
+    parsed, compiled = parse_rule(rule), torch.compile(tables, backend=backend, fullgraph=True)
+    for split in (64, 130, 300, 390):
+        layout = BatchLayout(n_sequences=2, length=400, prefix=split)
+        with COMPILER_CONFIG.patch(dynamic_sources="L['layout'].prefix"):
+            found = compiled(layout)
+        for table, expected in zip(found, tables(layout), strict=True):
+            assert torch.equal(table, expected.expand_as(table))
+    assert n_forms == 1

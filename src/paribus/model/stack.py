@@ -112,17 +112,25 @@ class TransformerStack(nn.Module):
         assert width is not None
         rotation = self.positions.rotation(layout, width, like.device)
         rules = dict.fromkeys(block.mask for block in self.stack.layers)
-        biases: dict[BatchLayout, Tensor | None] = {}
+        own_bias: Tensor | None = None
+        if forward.cache is None:
+            own_bias = self.positions.score_bias(layout, layout, like.device)
+        biases: dict[BatchLayout, Tensor | None] = {}  # over what a cache holds
         contexts: dict[Rule, AttentionContext] = {}
         for rule in rules:
             parts = (rule,) if forward.cache is None else forward.cache.head_groups(rule)
             has_own_keys = forward.cache is not None and forward.cache.has_own_keys
             groups = []
             for number, part in enumerate(parts):
-                keys = layout if forward.cache is None else forward.cache.key_layout(part)
-                if keys not in biases:
-                    biases[keys] = self.positions.score_bias(layout, keys, like.device)
-                n_heads, bias = attention.n_heads // len(parts), biases[keys]
+                if forward.cache is None:
+                    # looked up in a dictionary, a layout would fix the split of compiled code
+                    keys, bias = layout, own_bias
+                else:
+                    keys = forward.cache.key_layout(part)
+                    if keys not in biases:
+                        biases[keys] = self.positions.score_bias(layout, keys, like.device)
+                    bias = biases[keys]
+                n_heads = attention.n_heads // len(parts)
                 if bias is not None and len(parts) > 1:
                     bias = bias[:, number * n_heads : (number + 1) * n_heads]
                 mask = AttentionMask.of(

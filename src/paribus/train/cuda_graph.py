@@ -57,7 +57,7 @@ class CUDAGraphRunner(Generic[Out]):
         if shape not in self.graphs and (
             self.n_calls[shape] <= WARMUP_STEPS or len(self.graphs) == MAX_GRAPHS
         ):
-            with self.turns.take(shape):
+            with self.turns.take(_code_key(micro_batches)):
                 return self._launch(function, micro_batches)
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(function, micro_batches)
@@ -98,6 +98,16 @@ def _tensors(micro_batches: Sequence[Problem]) -> list[Tensor]:
     for problem in micro_batches:
         problem.map_tensors(collect)
     return tensors
+
+
+def _code_key(micro_batches: Sequence[Problem]) -> Hashable:
+    """What compiled code has fixed in it: the sizes of what is read. It serves every split."""
+    sizes: list[tuple[int, ...]] = []
+    for problem in micro_batches:
+        for batch in (problem.inputs, problem.inputs.source):
+            if batch is not None:
+                sizes.append(tuple(batch.tokens_BT.shape))
+    return tuple(sizes)
 
 
 def _graph_key(micro_batches: Sequence[Problem]) -> Hashable:

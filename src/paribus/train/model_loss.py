@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch._functorch import config as functorch_config
 
 from paribus.batch import Vocabulary
 from paribus.model import DropoutKey, Transformer, balance_loss
@@ -32,9 +33,15 @@ from paribus.train.preference import (
 # slow form in silence.
 _COMPILER_CONFIG: Any = torch.compiler.config  # its stubs lack what it has
 _RECOMPILE_LIMITS = {"recompile_limit": 1024, "accumulated_recompile_limit": 4096}
-# as the compiler calls the split of a batch, in the forward pass of a model and of a block
-_PREFIX_SOURCE = "L['batch'].layout.prefix"
-_BLOCK_PREFIX_SOURCES = "L['context'].mask.queries.prefix,L['context'].mask.keys.prefix"
+# Code with our own gradients may be kept, too: what they do is part of the graph that it is found
+# by. Torch leaves that out unless told, and every process would trace each graph again.
+_KEEP_OWN_GRADIENTS = {"autograd_cache_allow_custom_autograd_functions": True}
+# As the compiler calls the split of a batch and the seed of dropout, in the forward pass of a model
+# and of a block: these numbers vary, and the code is the same for all.
+_VARYING = "L['batch'].layout.prefix,L['dropout_key'].seed"
+_VARYING_IN_BLOCK = (
+    "L['context'].mask.queries.prefix,L['context'].mask.keys.prefix,L['forward'].dropout_key.seed"
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -102,9 +109,9 @@ class ModelWithLoss(nn.Module):
         if compiles and shard_device is not None:
             _compile_blocks(model)
         elif compiles:
-            self.hidden_states = _compile(self.hidden_states, _PREFIX_SOURCE)
+            self.hidden_states = _compile(self.hidden_states, _VARYING)
         if compiles and comparison is not None:
-            self.reference_states = _compile(self.reference_states, _PREFIX_SOURCE)
+            self.reference_states = _compile(self.reference_states, _VARYING)
         places = model.dropout_sites if compiles and model.spec.dropout else ()
         if places:
             self.site_keys = dropout_site_keys(training.seed, places, self.device)
@@ -208,26 +215,27 @@ def _compile_blocks(model: Transformer) -> None:
     """
     for block in model.modules():
         if isinstance(block, TransformerBlock):
-            block.forward = _compile(block.forward, _BLOCK_PREFIX_SOURCES)
+            block.forward = _compile(block.forward, _VARYING_IN_BLOCK)
 
 
-def _compile(function: Callable[P, T], prefix_sources: str) -> Callable[P, T]:
+def _compile(function: Callable[P, T], varying: str) -> Callable[P, T]:
     """Compiled at the first call; a length or split that changes from step to step becomes a
     variable of the code.
 
     Where determinism is asked each length has code of its own: code for any length would round as
-    the lengths that came first made it, and a resumed run meets others first. A split alone may
-    vary there: no sum depends on it.
+    the lengths that came first made it, and a resumed run meets others first. What is
+    named as varying may do so there: no sum depends on it.
     """
     compiled = torch.compile(function)
 
     def call(*arguments: P.args, **named: P.kwargs) -> T:
         deterministic = torch.are_deterministic_algorithms_enabled()
-        sources = prefix_sources if deterministic else ""
+        sources = varying if deterministic else ""
         with (
             torch._dynamo.config.patch(
                 {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not deterministic}
             ),
+            functorch_config.patch(_KEEP_OWN_GRADIENTS),
             _COMPILER_CONFIG.patch(dynamic_sources=sources),
         ):
             return compiled(*arguments, **named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from paribus.batch import BatchLayout
-from paribus.masks import Rule, head_rules, parse_rule
+from paribus.masks import PREFIX_RULES, Rule, head_rules, leaves, parse_rule
 from paribus.model.kernels.attention_mask import AttentionMask
 from paribus.model.kernels.lazy_compile import lazy_compile
 
@@ -77,10 +77,13 @@ def block_mask(mask: AttentionMask) -> BlockMask:
     """Which blocks a rule touches: kept for rules over positions alone, made anew where the
     batch decides.
     """
+    if torch.compiler.is_compiling() and leaves(mask.rule) & PREFIX_RULES:
+        mask = _with_prefix_tensor(mask)
     if mask.is_static:
         assert isinstance(mask.keys.prefix, int)
-        queries = _Span(mask.queries.start, mask.queries.length, mask.keys.prefix)
-        keys = _Span(mask.keys.start, mask.keys.length, mask.keys.prefix)
+        prefix = mask.keys.prefix if leaves(mask.rule) & PREFIX_RULES else 0
+        queries = _Span(mask.queries.start, mask.queries.length, prefix)
+        keys = _Span(mask.keys.start, mask.keys.length, prefix)
         return _static_block_mask(mask.rule, queries, keys, mask.n_heads, str(mask.device))
     queries, keys = mask.queries, mask.keys
     tables = _block_tables(
@@ -96,6 +99,19 @@ def block_mask(mask: AttentionMask) -> BlockMask:
         *tables,
         BLOCK_SIZE=(_BLOCK, _BLOCK),
         mask_mod=_mask_mod(mask),
+    )
+
+
+def _with_prefix_tensor(mask: AttentionMask) -> AttentionMask:
+    """The mask with its split as a tensor, so that compiled code serves every split."""
+    split = mask.keys.prefix
+    if isinstance(split, Tensor):
+        return mask
+    prefix = torch.full((mask.keys.n_sequences,), split, device=mask.device)
+    return replace(
+        mask,
+        queries=replace(mask.queries, prefix=prefix),
+        keys=replace(mask.keys, prefix=prefix),
     )
 
 
