@@ -22,6 +22,7 @@ from paribus.spec.design import compute_margin
 from paribus.spec.measure import Measure
 
 UNITS = {
+    "halves": "bits per byte",
     "pairs": "bits per byte",
     "pseudo": "bits per byte",
     "head": "points",
@@ -151,7 +152,8 @@ def control_scores(study: str, design: dict[str, Any]) -> dict[int, float]:
     rows = rows_of(RESULTS / study / "rows.csv")
     own = [row for row in rows if row["arm"] == design["baseline"]]
     (n_steps,) = {int(row["n_steps"]) for row in own if row["purpose"] == "reported"}
-    shorter = [row for row in own if int(row["n_steps"]) == design["control"]["length"] * n_steps]
+    shortened = round(design["control"]["length"] * n_steps)
+    shorter = [row for row in own if int(row["n_steps"]) == shortened]
     return {int(row["seed"]): float(row[score_column(design)]) for row in shorter}
 
 
@@ -273,8 +275,10 @@ def test_these_studies_are_kept() -> None:
         "bidirectional-input-hour",
         "encoder-decoder-hour",
         "inside-masked-hour",
+        "inside-prefix-hour",
         "mixed-attention-hour",
         "positions-masked-hour",
+        "rank-hour",
         "understanding-hour",
         "zero-shot-hour",
     ]
