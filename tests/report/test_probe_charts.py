@@ -204,6 +204,17 @@ def test_controls_stand_beside_what_they_are_held_against() -> None:
     assert {line[0] for line in saturation.numbers} >= {"layer 0", "layer 0, by chance"}
 
 
+def test_no_two_of_many_runs_have_one_colour_and_one_dash() -> None:
+    runs = {f"run {number}": rows_of("rank", shift=number / 10) for number in range(12)}
+    spectra = by_key(runs)["rank-spectra"].panels[0]
+    layers = spectra.spec["layer"]
+    (line,) = [one["encoding"] for one in layers if one["mark"]["type"] == "line"]
+    dash, colour = line["strokeDash"]["scale"], spectra.spec["encoding"]["color"]["scale"]
+    assert dash["domain"] == colour["domain"]
+    looks = zip(colour["range"], map(tuple, dash["range"]), strict=True)
+    assert len(set(looks)) == 12
+
+
 def test_what_is_equal_in_all_runs_is_one_line_beside_them() -> None:
     figures = by_key({"a": rows_of("in-context"), "b": rows_of("in-context", shift=0.5)})
     (error,) = figures["in-context-squared-error-by-demonstrations"].panels

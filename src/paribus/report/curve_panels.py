@@ -18,6 +18,7 @@ from paribus.report.charts import (
     LETTER,
     SYMBOL,
     arm_colours,
+    arm_dashes,
     css_colour,
     layer_charts,
 )
@@ -104,7 +105,7 @@ def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) 
     y, low = _y_axis("y:Q", points, axes), _y_axis("low:Q", points, axes)
     line = base.mark_line().encode(
         y=y,
-        strokeDash=_control_dashes(points),
+        strokeDash=_dashes(points, order),
         strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
     )
     dots = base.mark_circle(opacity=1).encode(
@@ -185,11 +186,13 @@ def _tooltips(points: Sequence[CurvePoint], axes: CurveAxes) -> list[alt.Tooltip
     return tooltips
 
 
-def _control_dashes(points: Sequence[CurvePoint]) -> alt.StrokeDash | alt.StrokeDashValue:
-    """Whole lines, and dashes for controls where there are any."""
+def _dashes(
+    points: Sequence[CurvePoint], order: Sequence[str]
+) -> alt.StrokeDash | alt.StrokeDashValue:
+    """Dashes for controls; where there are none, for lines that share a colour with another."""
     controls = list(dict.fromkeys(point.control for point in points if point.control))
     if not controls:
-        return alt.StrokeDashValue(DASHES[0])
+        return arm_dashes(order, lines_in(points))
     names = list(dict.fromkeys(point.control or MODEL for point in points))
     dashes = []
     for name in names:
