@@ -92,6 +92,29 @@ def test_inputs_and_weights_are_standard_normal():
     assert np.abs(products.mean(0)).max() < 4 / math.sqrt(len(products))
 
 
+def test_inputs_that_do_not_vary_are_at_zero_and_have_no_weight():
+    language = RegressionLanguage(n_documents=50, n_varying=1, n_levels=16, min_length=4)
+    bins = value_bins(language)
+    assert bins == value_bins(RegressionLanguage())  # a symbol of y means the same
+    for question in language_questions(language, Watcher()):
+        episode = read_episode(language, question.source)
+        assert {x[1:] for x in episode.all_inputs} == {VALUE_SYMBOLS[8] * 3}
+        ((first, *others),) = episode_weights(language, question.source)
+        assert others == [0, 0, 0]
+        (x, *_) = input_numbers(language, episode.query)
+        assert question.answer == VALUE_SYMBOLS[bins.index(first * x)]
+
+
+def test_all_inputs_vary_unless_told():
+    told, plain = RegressionLanguage(n_varying=4), RegressionLanguage()
+    assert draw_episode(told, Random(1), 3) == draw_episode(plain, Random(1), 3)
+    assert "n_varying" not in plain.model_dump()
+    with pytest.raises(ValidationError, match="n_varying is 5, but there are n_inputs 4; use that"):
+        RegressionLanguage(n_varying=5)
+    with pytest.raises(ValidationError, match="with n_varying 1 and n_levels 16 use at least 4"):
+        RegressionLanguage(n_varying=1, n_levels=16)
+
+
 def test_few_values_lie_beyond_the_bins():
     language = RegressionLanguage(n_documents=4000, min_length=15, max_length=15)
     n_outer = n = 0

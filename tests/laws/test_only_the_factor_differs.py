@@ -50,6 +50,8 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "linear": {"min_length": 5},
     "recall": {"n_symbols": 20},
     "arithmetic": {"max_length": 4},
+    "regression": {"min_length": 2, "n_varying": 3},
+    "classification": {"min_length": 2, "n_varying": 3},
 }
 LANGUAGES = tuple(model.model_fields["kind"].default for model in INVENTED)
 for language in LANGUAGES:

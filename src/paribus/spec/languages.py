@@ -16,6 +16,7 @@ MAX_EXAMPLES = 256  # of one function, in a source
 MIN_SOURCE_BITS = 18  # of all inputs of a source, so that few sources occur twice
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 LanguageForm = Literal["pairs", "text", "conversations", "preferences"]
+
 MAX_TURNS = 16  # of a user, in a conversation of an invented language
 TurnCount = Annotated[int, Field(ge=1, le=MAX_TURNS, exclude_if=lambda n_turns: n_turns == 1)]
 SymbolCount = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
@@ -246,6 +247,10 @@ class EpisodeLanguage(Language):
 
     n_inputs: Annotated[int, Field(ge=1, le=16)] = 4
     """Number of inputs x of each example."""
+    n_varying: Annotated[int | None, Field(ge=1, exclude_if=lambda n: n is None)] = None
+    """Number of inputs that vary, the first ones; the others are all at 0 and have no weight. If
+    left out, all vary. With few a function is learnt sooner, so an earlier stage may begin there.
+    """
     n_levels: Annotated[int, Field(ge=2, le=len(VALUE_SYMBOLS))] = len(VALUE_SYMBOLS)
     """Numbers that an input is rounded to, a symbol each. They are equally far apart, from -3.2 to
     3.2 without half of that distance.
@@ -255,13 +260,24 @@ class EpisodeLanguage(Language):
     max_length: Annotated[int, Field(ge=0, le=MAX_EXAMPLES)] = 16
     """The largest number of examples before the query."""
 
+    @property
+    def n_drawn(self) -> int:
+        """Number of inputs that vary."""
+        return self.n_varying or self.n_inputs
+
     @model_validator(mode="after")
     def _require_different_sources(self) -> EpisodeLanguage:
-        n_needed = math.ceil(MIN_SOURCE_BITS / math.log2(self.n_levels) / self.n_inputs) - 1
+        if self.n_drawn > self.n_inputs:
+            raise ValueError(
+                f"n_varying is {self.n_varying}, but there are n_inputs {self.n_inputs}; use that"
+                " or fewer"
+            )
+        n_needed = math.ceil(MIN_SOURCE_BITS / math.log2(self.n_levels) / self.n_drawn) - 1
         if self.min_length < n_needed:
+            name = "n_inputs" if self.n_varying is None else "n_varying"
             raise ValueError(
                 f"min_length is {self.min_length}, but so few inputs come up again and again, and"
-                f" their answers could be learnt by heart; with n_inputs {self.n_inputs} and"
+                f" their answers could be learnt by heart; with {name} {self.n_drawn} and"
                 f" n_levels {self.n_levels} use at least {n_needed}"
             )
         return self

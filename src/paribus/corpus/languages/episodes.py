@@ -93,11 +93,13 @@ def is_input(language: EpisodeKind, text: str) -> bool:
 
 
 def draw_inputs(language: EpisodeKind, rng: Random) -> str:
-    """An x ~ N(0, I), each of its numbers at the nearest point of the grid."""
+    """An x ~ N(0, I), each of its numbers at the nearest point of the grid; inputs that do not vary
+    have the symbol of 0.
+    """
     bins, symbols = input_bins(language), ""
-    for _ in range(language.n_inputs):
+    for _ in range(language.n_drawn):
         symbols += VALUE_SYMBOLS[bins.index(rng.gauss(0, 1))]
-    return symbols
+    return symbols + VALUE_SYMBOLS[bins.index(0)] * (language.n_inputs - language.n_drawn)
 
 
 def draw_episode(language: EpisodeKind, rng: Random, n_examples: int) -> str:
@@ -180,8 +182,9 @@ def _draw_weights(language: EpisodeKind, rng: Random) -> tuple[Point, ...]:
     if isinstance(language, ClassificationLanguage):
         n_vectors = language.n_labels // 2
     weights: list[Point] = []
+    rest = (0.0,) * (language.n_inputs - language.n_drawn)
     for _ in range(n_vectors):
-        weights.append(tuple(rng.gauss(0, 1) for _ in range(language.n_inputs)))
+        weights.append((*(rng.gauss(0, 1) for _ in range(language.n_drawn)), *rest))
     return tuple(weights)
 
 
