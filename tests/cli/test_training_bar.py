@@ -52,6 +52,38 @@ def test_a_line_tells_the_pace_and_its_share_of_the_peak():
     )
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_pace_leaves_out_what_was_compiled_and_the_end_tells_of_it(terminal):
+    console = page(200, terminal)
+    with training_bar(console, 10, compiles=True, peak=12e9) as watch:
+        for step, compiling in enumerate((40.0, 40.0, 43.0)):
+            seconds = (step + 1) / 2 + compiling
+            watch.row(row(step, seconds=seconds, compile_seconds=compiling))
+            assert str(watch.pace) == "2k tokens/s  50 % of peak"
+        assert "compiling took" not in told(console)
+    assert told(console).splitlines()[-1].endswith("compiling took 43 s of 44 s")
+
+
+def test_a_row_in_which_all_was_compiling_leaves_the_pace_as_it_was():
+    with training_bar(page(200, terminal=False), 10) as watch:
+        watch.row(row(0, compile_seconds=0.5))
+        assert watch.pace is None
+
+
+def test_a_run_that_ends_early_does_not_sum_up():
+    console = page(200, terminal=False)
+
+    def train() -> None:
+        with training_bar(console, 10) as watch:
+            watch.row(row(0, compile_seconds=0.25))
+            raise SystemExit(143)
+
+    with pytest.raises(SystemExit):
+        train()
+    assert told(console).startswith("step      1")
+    assert "compiling" not in told(console)
+
+
 def test_where_no_peak_is_known_none_is_told():
     assert str(Pace(2000, None)) == "2k tokens/s"
     assert format_row(row(0), None).endswith("rate 0.001  ")

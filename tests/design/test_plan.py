@@ -517,6 +517,20 @@ def test_the_pace_of_a_run_is_what_it_has_between_most_of_its_rows(
     assert cost.seconds == pytest.approx(cost.flops / 100)
 
 
+def test_the_pace_of_runs_that_compile_all_along_is_that_of_their_steps(
+    study_cache: Path, tmp_path: Path, finished_home: Path
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    for path in (tmp_path / "runs").glob("*/rows.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for number, row in enumerate(rows, 1):  # ten seconds of compiling before every row
+            row |= {"seconds": 11.0 * number, "compile_seconds": 10.0 * number}
+            row["dense_flops"] = 100.0 * number
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cost = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path / "runs", device="cpu"))
+    assert cost.seconds == pytest.approx(cost.flops / 100)
+
+
 def test_the_cost_counts_sweeps_and_runs(
     study_cache: Path, tmp_path: Path, finished_home: Path
 ) -> None:

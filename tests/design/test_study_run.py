@@ -29,6 +29,7 @@ from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, existing_study, open_study
 from paribus.record.checksums import write_listed_file
+from paribus.record.rows import CLOCK_FIELDS
 from paribus.workspace import Execution, Workspace
 
 RUNNER = Path(__file__).parents[1] / "support" / "study_runner.py"
@@ -55,7 +56,7 @@ class Quiet(StudyWatcher):
 def told(kept: Study) -> list[dict[str, Any]]:
     """The rows of a study, but for its name and the time they took."""
     return [
-        {name: value for name, value in row.items() if name not in ("seconds", "study")}
+        {name: value for name, value in row.items() if name not in (*CLOCK_FIELDS, "study")}
         for row in study_rows(kept)
     ]
 

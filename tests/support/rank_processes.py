@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from paribus.record.rows import CLOCK_FIELDS
+
 # One process works through all runs: importing torch takes longer than training one of them.
 # A job that is to be stopped gets a real SIGTERM after that step.
 TRAIN = """
@@ -106,7 +108,7 @@ def run_rows(folder: Path) -> list[dict[str, object]]:
     """The rows of a run without what is timed."""
     lines = (folder / "rows.jsonl").read_text().splitlines()
     return [
-        {name: value for name, value in json.loads(line).items() if name != "seconds"}
+        {name: value for name, value in json.loads(line).items() if name not in CLOCK_FIELDS}
         for line in lines
     ]
 

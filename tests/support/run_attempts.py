@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from paribus.record.rows import CLOCK_FIELDS
+
 RUNNER = Path(__file__).parent / "training_runner.py"
 
 
@@ -55,4 +57,6 @@ def wait(process: int, until: Callable[[], bool]) -> None:
 
 def rows_without_times(folder: Path) -> list[dict[str, object]]:
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS} for row in rows
+    ]

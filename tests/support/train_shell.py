@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from paribus.cli import main
+from paribus.record.rows import CLOCK_FIELDS
 
 COPY = {"kind": "copy", "form": "text", "n_documents": 500, "max_length": 24}
 TRAINING = {
@@ -104,7 +105,9 @@ class TrainShell:
 def rows_without_seconds(folder: Path) -> list[dict[str, Any]]:
     """The rows of a run, but for the time they took."""
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS} for row in rows
+    ]
 
 
 def checkpoint_steps(folder: Path) -> list[int]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from paribus.batch import Batch, BatchLayout
 from paribus.objectives import Problem
+from paribus.train.compile_turns import CompileTurns
 from paribus.train.cuda_graph import WARMUP_STEPS, CUDAGraphRunner
 
 pytestmark = pytest.mark.gpu
@@ -46,10 +47,11 @@ def test_a_step_is_captured_though_graphs_of_earlier_ones_wait_for_the_collector
         assert weight.grad is not None
         return weight.grad
 
-    runner = CUDAGraphRunner[Tensor](device, captures=True)
+    runner = CUDAGraphRunner[Tensor](device, captures=True, turns=CompileTurns("a model"))
     weight.grad = torch.zeros_like(weight)
     for value in range(1, WARMUP_STEPS + 4):
         weight.grad.zero_()
         gradient = runner(step, [problem(value)])
         assert gradient.tolist() == [2 * value] * 4
     assert len(runner.graphs) == 1
+    assert runner.clock.seconds > 0  # of the capture

@@ -17,6 +17,7 @@ from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.model import Transformer, build
 from paribus.objectives import Problem, pose_problem, require_permitted, separates_documents
+from paribus.record.rows import CLOCK_FIELDS
 from paribus.spec import Architecture, load, presets, resolve
 from paribus.spec.objectives import (
     UL2,
@@ -179,7 +180,9 @@ def killed(home: Path, preset: str, at: int | None) -> int:
 
 def told(folder: Path) -> list[dict[str, object]]:
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS} for row in rows
+    ]
 
 
 @pytest.mark.parametrize("preset", ["gpt2", "unilm"])

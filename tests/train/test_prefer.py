@@ -19,6 +19,7 @@ from paribus.errors import RecordError, SpecError
 from paribus.generate import Sampling, draw_own_pairs
 from paribus.record import latest_checkpoint
 from paribus.record.file_names import OWN_PAIRS_FILE
+from paribus.record.rows import CLOCK_FIELDS
 from paribus.spec import ReverseLanguage
 from paribus.spec.run import RunSpec, load_run
 from paribus.train.chain import prepare_texts, train_chain
@@ -26,8 +27,6 @@ from paribus.train.loop import train
 from paribus.train.parent import Texts, name_of_run
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
-
-TIMES = ("seconds",)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def rows_of(folder: Path) -> list[dict[str, object]]:
     rows = []
     for line in (folder / "rows.jsonl").read_text().splitlines():
         row = json.loads(line)
-        rows.append({name: value for name, value in row.items() if name not in TIMES})
+        rows.append({name: value for name, value in row.items() if name not in CLOCK_FIELDS})
     return rows
 
 

@@ -23,6 +23,7 @@ from paribus.analyse.run_table import select_rows
 from paribus.errors import SpecError
 from paribus.record import Row
 from paribus.record.plan import ArmRecord, WorkQuantity
+from paribus.record.rows import seconds_without_compiling
 from paribus.spec.measure import LIKELIHOOD, Measure
 
 Total = Literal["dense_flops", "tokens_read", "tokens_scored", "seconds"]
@@ -208,9 +209,11 @@ def _are_equal(first: float, second: float) -> bool:
 
 def count_earlier_stages(row: Mapping[str, Any], arm: ArmRecord) -> dict[str, Any]:
     """A row of an arm's last stage, its counters begun with the first stage; seconds are those of
-    the last, for a plan has no clock.
+    the last, for a plan has no clock, and without compiling: who compiles first is chance.
     """
     counted = dict(row)
+    if counted.get("seconds") is not None:
+        counted["seconds"] = seconds_without_compiling(row)
     for column, quantity in EARLIER_QUANTITIES.items():
         if counted.get(column) is not None:
             counted[column] += arm.earlier_total(quantity)

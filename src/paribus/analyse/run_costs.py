@@ -7,26 +7,36 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from paribus.analyse.run_table import Row
+from paribus.record.rows import seconds_without_compiling
 
 
 @dataclass(frozen=True)
 class RunTimes:
-    """Means over the runs of an arm."""
+    """Means over the runs of an arm. Steps and tokens are timed without what was compiled, which is
+    part of a run's time.
+    """
 
     seconds_per_run: float
     seconds_per_step: float
     tokens_per_second: float
+    compile_seconds_per_run: float = 0.0
 
 
 def run_times(rows: Sequence[Row], arm: str) -> RunTimes | None:
     """How long the runs of an arm took; None where no clock was kept."""
-    timed_rows = [row for row in rows if row["arm"] == arm and row["seconds"]]
+    timed_rows: list[Row] = []
+    for row in rows:
+        if row["arm"] == arm and row["seconds"] and seconds_without_compiling(row) > 0:
+            timed_rows.append(row)
     if not timed_rows:
         return None
+    steps = [seconds_without_compiling(row) / row["n_steps"] for row in timed_rows]
+    speeds = [row["tokens_read"] / seconds_without_compiling(row) for row in timed_rows]
     return RunTimes(
         seconds_per_run=fmean(row["seconds"] for row in timed_rows),
-        seconds_per_step=fmean(row["seconds"] / row["n_steps"] for row in timed_rows),
-        tokens_per_second=fmean(row["tokens_read"] / row["seconds"] for row in timed_rows),
+        seconds_per_step=fmean(steps),
+        tokens_per_second=fmean(speeds),
+        compile_seconds_per_run=fmean(row.get("compile_seconds") or 0.0 for row in timed_rows),
     )
 
 

@@ -42,8 +42,8 @@ COUNTER_COLUMNS = (
     "nats",
     "valid_nats",
 )
-# of runs that end with preferences, on held-out pairs
-PREFERENCE_COLUMNS = ("valid_reward_margin", "valid_preferred", "valid_kl")
+# of runs that compile, and of runs that end with preferences, on held-out pairs
+OPTIONAL_COLUMNS = ("compile_seconds", "valid_reward_margin", "valid_preferred", "valid_kl")
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
         **scores,
         **_reference_columns(None if column is None else answers.get(column)),
         **{name: last.get(name) for name in COUNTER_COLUMNS},
-        **{name: last[name] for name in PREFERENCE_COLUMNS if name in last},
+        **{name: last[name] for name in OPTIONAL_COLUMNS if name in last},
         **(_variance_columns(study, cell) if cell.purpose == "variance" else {}),
         **_rung_columns(plan, cell),
     }

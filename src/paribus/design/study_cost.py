@@ -21,6 +21,7 @@ from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.errors import RecordError
 from paribus.record import RunEntry, read_environments, read_rows, runs
 from paribus.record.file_names import ROWS_FILE
+from paribus.record.rows import seconds_without_compiling
 from paribus.runtime import select_device
 from paribus.spec.design import length_arms
 from paribus.train.parent import name_of_run
@@ -258,8 +259,8 @@ def _age(entry: RunEntry) -> float:
 
 
 def _pace(entry: RunEntry) -> float | None:
-    """FLOPs a second, the median between rows: what is compiled or measured now and then is not
-    counted.
+    """FLOPs a second, the median between rows: what is measured now and then is not counted, nor
+    what older runs have compiled.
     """
     try:
         paces = _row_paces(read_rows(entry.folder / ROWS_FILE).rows)
@@ -275,7 +276,7 @@ def _row_paces(rows: Iterable[dict[str, Any]]) -> list[float]:
     """FLOPs a second between each two rows, and before the first."""
     paces, since, before = [], 0.0, 0.0
     for row in rows:
-        seconds, flops = row["seconds"], row["dense_flops"]
+        seconds, flops = seconds_without_compiling(row), row["dense_flops"]
         if seconds > since:
             paces.append((flops - before) / (seconds - since))
         since, before = seconds, flops

@@ -16,12 +16,13 @@ Row = dict[str, Any]
 NONFINITE = "nonfinite"  # name → nan, inf or -inf, of numbers that JSON can only write as null
 # what the machine or the code no longer has in common with the run's start
 ENVIRONMENT_CHANGED = "environment_changed"
+CLOCK_FIELDS = ("seconds", "compile_seconds")  # what of a row the clock decides
 _NUMBERS = (
     "tokens_read",
     "tokens_scored",
     "bytes_scored",
     "dense_flops",
-    "seconds",
+    *CLOCK_FIELDS,
     "nats",
     "valid_nats",
     "valid_kl",
@@ -213,6 +214,13 @@ def last_row(path: Path) -> Row | None:
                     f"{path} ends in a line of more than {_MAX_TAIL_BYTES:,} bytes; restore it"
                 )
             tail *= 4
+
+
+def seconds_without_compiling(row: Mapping[str, Any]) -> float:
+    """The seconds of training up to a row, less those spent compiling: what a speed is of. Rows of
+    a CPU and older ones do not tell of any.
+    """
+    return row["seconds"] - (row.get("compile_seconds") or 0.0)
 
 
 def require_last_step(path: Path, last: Row | None, n_steps: int, advice: str) -> None:

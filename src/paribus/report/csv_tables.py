@@ -10,20 +10,20 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 from paribus.analyse import Comparison
 from paribus.analyse.document_sums import document_sums
 from paribus.analyse.findings import ArmFinding
 from paribus.analyse.verdict_table import verdict_table
+from paribus.record.rows import CLOCK_FIELDS
 from paribus.report.report_data import ReportData
 from paribus.report.times import without_clock
 
 COMPARISON_FIELDS = ("level", "n_comparisons", "sd", "inner_low", "inner_high", "margin")
 INTERVAL_COLUMNS = (*COMPARISON_FIELDS, "plus_margin_low", "minus_margin_high")
 SIDE_COLUMNS = ("new_low", "new_high", "multiplier", "multiplier_low", "multiplier_high")
-CLOCK_COLUMNS = ("run", "arm", "seed", "purpose", "seconds")
+CLOCK_COLUMNS = ("run", "arm", "seed", "purpose", *CLOCK_FIELDS)
 
 
 def to_csv(rows: Iterable[dict[str, Any]]) -> str:
@@ -164,9 +164,11 @@ def design_json(report: ReportData) -> str:
 
 
 def clock_rows(report: ReportData) -> list[dict[str, Any]]:
-    """The seconds of every run."""
-    values_of = itemgetter(*CLOCK_COLUMNS)
-    return [dict(zip(CLOCK_COLUMNS, values_of(row), strict=True)) for row in report.rows]
+    """The seconds of every run, and of one that compiled those of compiling."""
+    rows: list[dict[str, Any]] = []
+    for row in report.rows:
+        rows.append({name: row[name] for name in CLOCK_COLUMNS if name in row})
+    return rows
 
 
 def _flat_values(row: dict[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.analyse.run_costs import run_times
-from paribus.report.numbers import format_count, format_duration
+from paribus.analyse.run_costs import RunTimes, run_times
+from paribus.record.rows import CLOCK_FIELDS
+from paribus.report.numbers import DASH, format_count, format_duration
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_to_seconds
-
-CLOCK_COLUMNS = ("seconds",)  # columns of the rows that the clock decides
 
 
 @dataclass(frozen=True)
@@ -24,24 +23,31 @@ class TimeBlock:
 
 
 def time_block(report: ReportData) -> TimeBlock:
-    """Of every arm: the time of a run and of a step, tokens a second."""
+    """Of every arm: the time of a run and of a step, tokens a second; and where runs were compiled
+    how long that took.
+    """
+    times = {arm: run_times(report.findings.reported_rows, arm) for arm in report.order}
+    compiles = any(own is not None and own.compile_seconds_per_run for own in times.values())
+    heading = ("arm", "time per run", "time per step", "tokens per second")
+    if compiles:
+        heading += ("compiling per run",)
     return TimeBlock(
-        heading=("arm", "time per run", "time per step", "tokens per second"),
-        lines=[_time_line(arm, report) for arm in report.order],
+        heading=heading,
+        lines=[_time_line(arm, own)[: len(heading)] for arm, own in times.items()],
         at_equal_seconds=[(one.arm or "all", one.text) for one in sensitivity_to_seconds(report)],
         dates=_dates(report),
     )
 
 
-def _time_line(arm: str, report: ReportData) -> tuple[str, ...]:
-    own = run_times(report.findings.reported_rows, arm)
+def _time_line(arm: str, own: RunTimes | None) -> tuple[str, ...]:
     if own is None:
-        return arm, "–", "–", "–"
+        return arm, DASH, DASH, DASH, DASH
     return (
         arm,
         format_duration(own.seconds_per_run),
         format_duration(own.seconds_per_step),
         format_count(own.tokens_per_second),
+        format_duration(own.compile_seconds_per_run),
     )
 
 
@@ -58,6 +64,6 @@ def _dates(report: ReportData) -> list[tuple[str, str]]:
 def without_clock(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what the clock decides."""
     clockless = dict(row)
-    for name in CLOCK_COLUMNS:
+    for name in CLOCK_FIELDS:
         clockless.pop(name, None)
     return clockless

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from paribus.objectives import Problem
+from paribus.train.compile_clock import CompileClock
 from paribus.train.compile_turns import CompileTurns
 
 WARMUP_STEPS = (
@@ -44,6 +45,7 @@ class CUDAGraphRunner(Generic[Out]):
 
     def __init__(self, device: torch.device, captures: bool, turns: CompileTurns):
         self.device, self.captures, self.turns = device, captures, turns
+        self.clock = CompileClock()
         self.n_calls: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, CapturedGraph[Out]] = {}
         # one for all: no two graphs run at once
@@ -51,13 +53,14 @@ class CUDAGraphRunner(Generic[Out]):
 
     def __call__(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
         if not self.captures:
-            return self._launch(function, micro_batches)
+            with self.clock.count_if_compiling():
+                return self._launch(function, micro_batches)
         shape = _graph_key(micro_batches)
         self.n_calls[shape] += 1
         if shape not in self.graphs and (
             self.n_calls[shape] <= WARMUP_STEPS or len(self.graphs) == MAX_GRAPHS
         ):
-            with self.turns.take(_code_key(micro_batches)):
+            with self.clock.count_if_compiling(), self.turns.take(_code_key(micro_batches)):
                 return self._launch(function, micro_batches)
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(function, micro_batches)
@@ -77,14 +80,15 @@ class CUDAGraphRunner(Generic[Out]):
         for problem in micro_batches:
             inputs.append(problem.map_tensors(lambda tensor: tensor.to(self.device, copy=True)))
         torch.cuda.synchronize(self.device)
-        # An autograd graph that only waits for the garbage collector was made on another stream,
-        # which can invalidate the capture.
-        gc.collect()
-        torch.cuda.empty_cache()  # what launched steps held is not held twice
-        graph = torch.cuda.CUDAGraph()
-        # Only calls of this thread count: another one is pinning the next problem meanwhile.
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            outputs = function(inputs)
+        with self.clock.count():
+            # An autograd graph that only waits for the garbage collector was made on another
+            # stream, which can invalidate the capture.
+            gc.collect()
+            torch.cuda.empty_cache()  # what launched steps held is not held twice
+            graph = torch.cuda.CUDAGraph()
+            # Only calls of this thread count: another one is pinning the next problem meanwhile.
+            with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+                outputs = function(inputs)
         return CapturedGraph(graph, _tensors(inputs), outputs)
 
 

@@ -103,6 +103,11 @@ class Learner:
             self.device, self.device.type == "cuda" and can_capture, self.turns
         )
 
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds that steps have waited for their code; those of scoring are not among them."""
+        return self.graph_runner.clock.seconds
+
     def initialise(self, seed: int) -> None:
         """Give model and head their starting values, drawn whole and one by one."""
         initialise(self.model, self.model.spec, seed)

@@ -184,6 +184,7 @@ class _Loop:
         if ranks.is_sharded:
             self.learner.initialise(stage.training.seed)
         self.row_sums, self.seconds, self.timer_start = RowSums(torch.zeros(())), 0.0, 0.0
+        self.earlier_compile_seconds = 0.0  # of the processes before a resume
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row
         self.tokens_scored, self.bytes_scored = 0.0, 0.0
         self.notes: list[str] = []
@@ -276,6 +277,7 @@ class _Loop:
                 " under another --name"
             )
         self.totals = {step: Totals(int(tokens_read), flops, int(more[0] if more else tokens_read))}
+        self.earlier_compile_seconds = more[1] if len(more) > 1 else 0.0
         self.row_sums.sums = {name: tensor.to(self.device) for name, tensor in pending.items()}
 
     def _train_steps(self, first: int, rows: RowWriter | None, caught_signals: list[int]) -> None:
@@ -315,6 +317,11 @@ class _Loop:
         now = time.monotonic()
         self.seconds, self.timer_start = self.seconds + now - self.timer_start, now
 
+    @property
+    def _compile_seconds(self) -> float:
+        """Seconds of the run, among those of training, in which its code was compiled."""
+        return self.earlier_compile_seconds + self.learner.compile_seconds
+
     def _save_checkpoint(self, step: int) -> None:
         """A checkpoint; where a gradient or a weight is not finite there is none, and the run
         ends.
@@ -337,7 +344,7 @@ class _Loop:
             self.bytes_scored,
             self.seconds,
         ]
-        counters.append(totals.positions_computed)
+        counters += [totals.positions_computed, self._compile_seconds]
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
@@ -442,6 +449,8 @@ class _Loop:
             "gradient_norm": self.row_sums.gradient_norm.item(),
             **preference_numbers(sums),
         }
+        if self._compile_seconds > 0:
+            row["compile_seconds"] = round(self._compile_seconds, 3)
         if valid_sums is not None:
             valid_nats = nats_per_target(valid_sums["nats_sum"], valid_sums["target_count"])
             self.valid_nats = row["valid_nats"] = valid_nats

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from paribus.record.rows import NONFINITE
+from paribus.record.rows import NONFINITE, seconds_without_compiling
 from paribus.report.numbers import (
     DASH,
     format_count,
@@ -60,11 +60,13 @@ class TrainingBar(Watcher):
         0.0,
         0,
         0.0,
-    )  # seconds, tokens and FLOPs at the last row
+    )  # seconds without compiling, tokens and FLOPs at the last row
+    last_row: dict[str, Any] | None = None
     has_begun: bool = False
 
     def row(self, row: dict[str, Any]) -> None:
-        now = (row["seconds"], row["tokens_read"], row["dense_flops"])
+        self.last_row = row
+        now = (seconds_without_compiling(row), row["tokens_read"], row["dense_flops"])
         seconds, tokens, flops = map(sub, now, self.last_totals)
         self.last_totals = now
         if seconds > 0:
@@ -96,6 +98,13 @@ class TrainingBar(Watcher):
                 self.bar.update(self.bar.task_ids[0], status="")
         self.bar.update(self.bar.task_ids[0], completed=step + 1)
 
+    def print_compile_time(self) -> None:
+        """Print how much of the time of a run was spent compiling, where any was."""
+        row = self.last_row
+        if row is not None and row.get("compile_seconds"):
+            compiling, total = format_duration(row["compile_seconds"]), row["seconds"]
+            self.page.print(f"compiling took {compiling} of {format_duration(total)}")
+
     def note(self, text: str) -> None:
         print_note(self.page, text)
 
@@ -113,14 +122,18 @@ def training_bar(
     compiler.
     """
     if not page.is_terminal:
-        yield TrainingBar(page=page, bar=None, peak=peak)
+        lines = TrainingBar(page=page, bar=None, peak=peak)
+        yield lines
+        lines.print_compile_time()
         return
     with Progress(*_bar_columns(page.width), console=page, transient=True) as bar:
         status = ""
         if compiles:
             status = "compiling"
         bar.add_task("train", total=n_steps, status=status)
-        yield TrainingBar(page=page, bar=bar, peak=peak)
+        watch = TrainingBar(page=page, bar=bar, peak=peak)
+        yield watch
+    watch.print_compile_time()
 
 
 class TimeLeft(ProgressColumn):
