@@ -17,6 +17,7 @@ from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.on import ray_connection
 from paribus.design.on.local import WorkerPool
+from paribus.design.on.node_check import cells_check
 from paribus.design.on.places import require_installed, scheduler_of
 from paribus.design.on.ray import RayCluster
 from paribus.design.on.ray_resources import RunResources, run_resources, worker_variables
@@ -75,6 +76,13 @@ def test_a_node_has_as_many_places_as_jobs_were_asked_for_and_fit(
     resources: RunResources, node: dict[str, float], n_jobs: int, n_places: int
 ) -> None:
     assert resources.n_places({"Resources": node}, n_jobs) == n_places
+
+
+def test_runs_of_a_node_share_its_cpus_to_compile() -> None:
+    node = {"Resources": {"CPU": 64.0, "GPU": 2.0}}
+    assert RunResources(1, 0.25).n_compile_threads(node, 4) == 8
+    assert RunResources(8, 0).n_compile_threads(node, 1) == 64
+    assert RunResources(1, 0).n_compile_threads({"Resources": {}}, 1) == 1
 
 
 def test_workers_have_the_threads_of_local_runs_whatever_ray_sets(
@@ -169,5 +177,11 @@ def test_jobs_have_absolute_paths(
     cell = small_cell(relative, 2)
     with WorkerPool(Execution(Workspace(cache=relative, device="cpu"), n_jobs=2)) as pool:
         job = json.loads(json.dumps(pool.cell_job(cell, study)))
+        check = cells_check([cell], study.root, "aa", CPU, {})
+        node_job = json.loads(json.dumps(pool.node_job(cell, study, check, 3)))
+    assert Path(node_job["compile"]["cache"]).is_absolute()
+    assert Path(node_job["compile"]["cache"]).samefile(study_cache)
+    assert node_job["compile"]["n_threads"] == 3
+    assert node_job == {**job, "node_check": check.table, "compile": node_job["compile"]}
     assert job["root"] == str(tmp_path / "runs")
     assert all(Path(text["folder"]).is_absolute() for text in job["texts"])

@@ -250,6 +250,7 @@ def test_a_local_cluster_gives_a_run_all_threads_as_local_runs_have(shared: Plac
     assert done.returncode == 0, done.stderr
     here = shared.run(environment, "alone-local", "--set", "base.training.n_steps=2")
     assert here.returncode == 0, here.stderr
+    assert (shared.folder / "cache/compiled/inductor").is_dir()  # workers on nodes share it
     runs = shared.runs("alone")
     require_equal_runs(runs, shared.runs("alone-local"), N_RUNS)
     recorded = read_environments(next(iter(runs.values())))[-1]

@@ -20,6 +20,7 @@ from paribus.design.on.slurm import (
     describe_log,
     require_slurm,
     sbatch_options,
+    task_cpus,
     worker_command,
 )
 from paribus.design.stage_tuning import written_rates
@@ -53,6 +54,13 @@ def test_a_run_on_cuda_asks_for_one_gpu_unless_it_is_told_which() -> None:
 def test_what_is_given_goes_over_what_is_usual() -> None:
     options = sbatch_options({"time": "1-0", "cpus-per-task": "5", "exclusive": True}, CPU, 1)
     assert options == {"requeue": True, "time": "1-0", "cpus-per-task": "5", "exclusive": True}
+
+
+def test_a_task_compiles_with_as_many_threads_as_it_has_cpus() -> None:
+    assert task_cpus(sbatch_options({}, CUDA, 3)) == 3
+    assert task_cpus(sbatch_options({"cpus-per-task": "5"}, CUDA, 3)) == 5
+    for refused in ("0", "many", True):
+        assert task_cpus({"cpus-per-task": refused}) == 1
 
 
 def test_a_worker_has_the_threads_of_a_local_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,6 +227,7 @@ def test_a_run_that_fails_has_the_error_of_a_local_one_and_the_path_of_its_log(
     assert said is not None
     assert "submitit INFO" in Path(said[1]).read_text()
     assert is_complete(cells[1], study)
+    assert (study_cache / "compiled/inductor").is_dir()  # workers on nodes share it
     (tmp_path / cells[0].name / "stray").unlink()
     assert carry_out(cells[:1], study, study_cache, {})[0] == {}
     assert is_complete(cells[0], study)

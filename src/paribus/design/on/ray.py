@@ -44,6 +44,7 @@ class _Worker:
     actor: Any
     node: str
     host: str
+    n_compile_threads: int = 1
     arms: set[str] = field(default_factory=set)  # for which it has compiled
 
 
@@ -249,6 +250,8 @@ class RayCluster(Scheduler):
                 worker = self._start_worker(
                     node_id, self.hosts[node_id], self.resources.n_cpus, self.resources.gpu_share
                 )
+                n_jobs = self.execution.n_jobs
+                worker.n_compile_threads = self.resources.n_compile_threads(node, n_jobs)
                 self.workers.append(worker)
                 idle.append(worker)
         return idle
@@ -281,7 +284,7 @@ class RayCluster(Scheduler):
             begun_arms.add(cell.arm)
             work.watcher.begin(cell)
             try:
-                job = {**self.cell_job(cell, work.study), "node_check": work.check.table}
+                job = self.node_job(cell, work.study, work.check, worker.n_compile_threads)
             except RecordError as changed:  # its text: no other cell is begun
                 work.queue.clear()
                 self._end(cell, str(changed), work)

@@ -173,9 +173,9 @@ class SlurmQueue(Scheduler):
         runs = tuple(cell.name for cell in cells)
         submission = Submission(folder, f"{study.folder.name}-{token}", runs)
         try:
-            check = self._node_check(cells, token, folder)
+            check, n_cpus = self._node_check(cells, token, folder), task_cpus(self._options())
             for cell in cells:
-                job = {**self.cell_job(cell, study), "node_check": check.table}
+                job = self.node_job(cell, study, check, n_cpus)
                 write_json(submission.job_path(cell.name), job)
             submission.write()
             submission = submission.with_job(self._sbatch(submission, cells, study))
@@ -196,11 +196,14 @@ class SlurmQueue(Scheduler):
         check = cells_check(cells, folder, token, self.device, environment)
         return replace(check, is_locked=False)  # a driver need not live as long as its jobs
 
+    def _options(self) -> dict[str, str | Literal[True]]:
+        return sbatch_options(self.options, self.device, self.environment["n_threads"])
+
     def _sbatch(self, submission: Submission, cells: Sequence[Cell], study: Study) -> str:
         """The number that SLURM gives to an array."""
         submitit = import_module("submitit")
         executor = submitit.SlurmExecutor(folder=submission.folder)
-        options = sbatch_options(self.options, self.device, self.environment["n_threads"])
+        options = self._options()
         executor.update_parameters(
             job_name=submission.job_name,
             array_parallelism=self.execution.n_jobs,
@@ -258,6 +261,14 @@ def sbatch_options(
     if device.type == "cuda" and not asks_for_gpus:
         options["gres"] = "gpu:1"
     return {**options, **user_options}
+
+
+def task_cpus(options: Mapping[str, str | Literal[True]]) -> int:
+    """How many CPUs a task has, and so how many threads compile in it."""
+    value = options["cpus-per-task"]
+    if value is True or not value.isdecimal():  # sbatch refuses it
+        return 1
+    return max(1, int(value))
 
 
 def worker_command(n_jobs: int) -> list[str]:
