@@ -4,6 +4,7 @@ test_ray_cluster.py.
 
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -47,6 +48,32 @@ def test_a_missing_package_is_asked_for_by_its_extra(monkeypatch: pytest.MonkeyP
     text = r"--on ray needs ray, which is not installed; run pip install 'paribus\[cluster\]'"
     with pytest.raises(UnsupportedError, match=text):
         require_installed(Ray())
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "address"),
+    [
+        (socket.AF_INET, "127.0.0.1", "127.0.0.1:{port}"),
+        (socket.AF_INET6, "::1", "[::1]:{port}"),
+    ],
+)
+def test_a_head_node_is_looked_for_at_its_address(
+    family: socket.AddressFamily, host: str, address: str
+) -> None:
+    server = socket.socket(family)
+    try:
+        server.bind((host, 0))
+    except OSError:
+        server.close()
+        pytest.skip(f"{host} is not an address of this machine")
+    named = address.format(port=server.getsockname()[1])
+    with server:
+        server.listen()
+        ray_connection._require_answer(named)
+        server.settimeout(60)
+        server.accept()[0].close()  # it was here that somebody knocked
+    with pytest.raises(ConnectionRefusedError):
+        ray_connection._require_answer(named)
 
 
 def test_a_run_takes_a_cpu_for_each_thread_or_a_share_of_a_gpu() -> None:
