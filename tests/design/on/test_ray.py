@@ -21,7 +21,12 @@ from paribus.design.on.local import WorkerPool
 from paribus.design.on.node_check import cells_check
 from paribus.design.on.places import require_installed, scheduler_of
 from paribus.design.on.ray import RayCluster
-from paribus.design.on.ray_resources import RunResources, run_resources, worker_variables
+from paribus.design.on.ray_resources import (
+    RunResources,
+    describe_resources,
+    run_resources,
+    worker_variables,
+)
 from paribus.design.on.ray_worker import NodeWorker
 from paribus.errors import UnsupportedError
 from paribus.record import open_study
@@ -103,6 +108,11 @@ def test_a_node_has_as_many_places_as_jobs_were_asked_for_and_fit(
     resources: RunResources, node: dict[str, float], n_jobs: int, n_places: int
 ) -> None:
     assert resources.n_places({"Resources": node}, n_jobs) == n_places
+
+
+def test_what_a_cluster_has_is_said_in_a_few_words() -> None:
+    assert describe_resources({"CPU": 64.0, "GPU": 1.75, "memory": 5e9}) == "64 CPU and 1.75 GPU"
+    assert describe_resources({}) == "0 CPU"
 
 
 def test_runs_of_a_node_share_its_cpus_to_compile() -> None:

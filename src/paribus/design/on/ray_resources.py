@@ -42,6 +42,14 @@ class RunResources:
         return compile_threads(n_cpus, self.n_places(node, n_jobs))
 
 
+def describe_resources(resources: Mapping[str, float]) -> str:
+    """CPUs and GPUs as Ray counts them; it leaves out what there is none of."""
+    words = f"{resources.get('CPU', 0):.3g} CPU"
+    if "GPU" in resources:
+        words += f" and {resources['GPU']:.3g} GPU"
+    return words
+
+
 def run_resources(device: torch.device, n_jobs: int) -> RunResources:
     """What each of `n_jobs` runs takes: on a CPU as many as it has threads, on CUDA a share of a
     GPU.
