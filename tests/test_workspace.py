@@ -1,11 +1,13 @@
 """Where runs and texts are kept, and how the runs of a study are carried out."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 import paribus as pb
 from paribus.errors import SpecError
+from paribus.workspace import parse_host_and_port
 
 
 def test_a_workspace_has_the_usual_folders_unless_others_are_named(
@@ -37,13 +39,30 @@ def test_a_shard_that_is_not_one_of_them_is_refused(shard: tuple[int, int]) -> N
 
 
 @pytest.mark.parametrize(
-    "address", ["", "host", "host:", ":6379", "ray://host:10001", "a:b", "a:0", "a:65536"]
+    "address",
+    [
+        *("", "host", "host:", ":6379", "ray://host:10001", "a:b", "a:0", "a:65536"),
+        *("::1:6379", "[::1]", "[]:6379", "[::1:6379", "::1]:6379", "[host]:6379", "a:²"),
+    ],
 )
 def test_an_address_that_is_no_host_and_port_is_refused(address: str) -> None:
-    text = f"--ray-address is '{address}'; write HOST:PORT, such as 10.0.0.1:6379"
-    with pytest.raises(SpecError, match=text):
+    text = f"--ray-address is '{address}'; write HOST:PORT, such as 10.0.0.1:6379 or [fd00::1]:6379"
+    with pytest.raises(SpecError, match=re.escape(text)):
         pb.Ray(address)
-    assert pb.Ray("10.0.0.1:6379").address == "10.0.0.1:6379"
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("10.0.0.1:6379", "10.0.0.1"),
+        ("head.example:6379", "head.example"),
+        ("[::1]:6379", "::1"),
+        ("[fe80::1%eth0]:6379", "fe80::1%eth0"),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(address: str, host: str) -> None:
+    assert pb.Ray(address).address == address
+    assert parse_host_and_port(address) == (host, 6379)
 
 
 def test_no_run_at_a_time_is_refused() -> None:

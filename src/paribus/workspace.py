@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 from pathlib import Path
 
 from paribus.errors import SpecError
@@ -66,12 +67,35 @@ class Local:
     use_mps: bool = True
 
 
+def parse_host_and_port(address: str) -> tuple[str, int] | None:
+    """The two parts of HOST:PORT, where an IPv6 address stands in brackets, which are left out;
+    None where it has another form.
+    """
+    host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
+        return None
+    if host.startswith("["):
+        return _parse_ipv6_host(host, int(port))
+    if not host or any(letter in host for letter in "/:[]"):
+        return None
+    return host, int(port)
+
+
+def _parse_ipv6_host(host: str, port: int) -> tuple[str, int] | None:
+    inner = host.removeprefix("[").removesuffix("]")
+    try:
+        IPv6Address(inner)
+    except ValueError:
+        return None
+    return (inner, port) if host == f"[{inner}]" else None
+
+
 @dataclass(frozen=True)
 class Ray:
     """Runs are carried out on a Ray cluster.
 
-    `address` is that of its head node, such as 10.0.0.1:6379. Without one, the cluster that this
-    machine belongs to is used, and if there is none, a local one is started.
+    `address` is that of its head node, such as 10.0.0.1:6379 or [fd00::1]:6379. Without one, the
+    cluster that this machine belongs to is used, and if there is none, a local one is started.
     """
 
     address: str | None = None
@@ -79,11 +103,10 @@ class Ray:
     def __post_init__(self) -> None:
         if self.address is None:
             return
-        host, _, port = self.address.rpartition(":")
-        is_port = port.isdecimal() and 0 < int(port) < 2**16
-        if not (host and "/" not in host and is_port):
+        if parse_host_and_port(self.address) is None:
             raise SpecError(
-                f"--ray-address is {self.address!r}; write HOST:PORT, such as 10.0.0.1:6379"
+                f"--ray-address is {self.address!r}; write HOST:PORT, such as 10.0.0.1:6379 or"
+                " [fd00::1]:6379"
             )
 
 

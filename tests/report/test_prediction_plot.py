@@ -12,7 +12,7 @@ from handmade_study import make_study
 from paribus.analyse.laws.prediction import LawPrediction, read_prediction
 from paribus.analyse.run_table import RowTable, column_of
 from paribus.record.plan import RungRecord
-from paribus.report.laws import prediction_lines
+from paribus.report.laws import describe_unknown_arms, prediction_lines
 from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.prediction_plot import prediction_plot
@@ -105,6 +105,26 @@ def test_a_report_says_why_nothing_was_predicted(report: ReportData) -> None:
     for text in (markdown_report(own), render_page(own)):
         assert f"{words}: points: 2 of 2 sizes" in text
         assert "There is no law: points: none are given" in text
+
+
+def test_an_arm_that_was_renamed_is_said_and_the_rest_is_drawn(report: ReportData) -> None:
+    one, two = report.order[:2]
+    tables = (*report.predictions[:1], prediction("old name", 0.2, 3.0))
+    rung = RungRecord(size=352, tokens=[94_000_000], arms=report.plan.arms, is_predicted=True)
+    plan = report.plan.model_copy(update={"rungs": [rung]})
+    findings = replace(report.findings, plan=plan)
+    own = replace(report, findings=findings, predictions=tables)
+    (plot,) = prediction_plot(own)
+    assert [bar["arm"] for bar in drawn(plot.spec)[0]] == [one]
+    words = "the study has no such arm now"
+    assert [line[-1] for line in prediction_lines(own, tables)] == ["worse than predicted", words]
+    said = describe_unknown_arms(own)
+    assert said.startswith('Predictions were written down for "old name", and the study has no arm')
+    assert f'Arms without a prediction: "{two}"' in said
+    assert said in markdown_report(own)
+    assert said.replace('"', "&#34;") in render_page(own)
+    assert describe_unknown_arms(report) == ""
+    assert prediction_plot(replace(own, predictions=tables[1:])) == []
 
 
 def test_a_prediction_is_kept_without_infinity() -> None:

@@ -47,6 +47,23 @@ def test_an_array_is_open_until_its_last_task_has_answered(tmp_path: Path) -> No
     assert open_submissions(tmp_path) == ()
 
 
+def test_an_array_without_a_number_takes_the_one_that_the_queue_has(tmp_path: Path) -> None:
+    array = submit(tmp_path, "aa", "run1", "run11", "run2")
+    for name, run in (("x", "run11"), ("y", "run1")):
+        text = f"\x8c{array.answer_path(run)}\x94"
+        (array.folder / f"{name}.pkl").write_text(text)
+    (array.folder / "12_2_submitted.pkl").write_text(f"{array.answer_path('run1')}")
+    adopted = array.adopt_job("12")
+    assert adopted == array.with_job("12")
+    assert read_submissions(tmp_path) == (adopted,)
+    assert sorted(path.name for path in array.folder.glob("*.pkl")) == [
+        "12_0_submitted.pkl",
+        "12_1_submitted.pkl",
+        "12_2_submitted.pkl",
+    ]
+    assert str(array.answer_path("run11")) in (array.folder / "12_1_submitted.pkl").read_text()
+
+
 @pytest.mark.parametrize(
     "table",
     [

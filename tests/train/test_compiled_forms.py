@@ -71,9 +71,11 @@ def test_each_length_has_one_form_whatever_came_before(forms: Forms) -> None:
     assert len(set(forms)) == 3
 
 
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
 @pytest.mark.parametrize("mask", ["prefix", "causal", "full", "by_head(causal, prefix)"])
-def test_all_splits_and_seeds_share_a_form(forms: Forms, mask: str) -> None:
-    model = build(tiny_architecture("unilm", {"mask": mask, "positions": "rotary", "dropout": 0.1}))
+def test_all_splits_and_seeds_share_a_form(forms: Forms, mask: str, positions: str) -> None:
+    changes = {"mask": mask, "positions": positions, "dropout": 0.1}
+    model = build(tiny_architecture("unilm", changes))
     ask = work._compile(model.hidden_states, work._VARYING)
     with deterministic_algorithms(True):
         for prefix, seed in ((3, 1), (5, 1), (3, 2), (7, 3)):

@@ -10,6 +10,7 @@ interrupted, and `train` has saved its run.
 import ast
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -21,6 +22,7 @@ import typer
 from paribus import __version__
 from paribus.cli.terminal.completion import complete, is_asked_to_complete
 from paribus.cli.terminal.console import console, print_errors, replace_unencodable
+from paribus.cli.terminal.torchrun_summary import write_to_summary
 from paribus.errors import ConfoundError, ParibusError, SpecError
 from paribus.escapes import escaped_streams
 from paribus.nearest import did_you_mean
@@ -62,6 +64,7 @@ def _exit_status(arguments: list[str]) -> int:
         return 1
     except (MemoryError, RuntimeError) as fault:
         if not _is_out_of_memory(fault):
+            write_to_summary(traceback.format_exc())
             raise
         print_errors(
             [
@@ -75,6 +78,9 @@ def _exit_status(arguments: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception:
+        write_to_summary(traceback.format_exc())
+        raise
 
 
 def _describe_os_error(fault: OSError) -> str:

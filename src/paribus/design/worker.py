@@ -21,6 +21,7 @@ from paribus.corpus import TokenisedCorpus, VerifiedText, prepare_corpus, reopen
 from paribus.corpus.verified_text import FileStamp
 from paribus.design.asked_tasks import AskedTasks
 from paribus.design.cell_run import train_and_measure
+from paribus.design.compiled_cache import CompileSettings
 from paribus.design.on.node_check import NodeCheck, require_fit_node
 from paribus.errors import ParibusError
 from paribus.escapes import escaped_streams
@@ -39,6 +40,8 @@ def _run_job(line: str) -> dict[str, Any]:
             require_fit_node(NodeCheck(**job["node_check"]))
         except ParibusError as fault:
             return {"unfit": str(fault)}
+    if "compile" in job:
+        os.environ.update(CompileSettings(**job["compile"]).node_variables(os.environ))
     if "run" not in job:
         return {}
     try:

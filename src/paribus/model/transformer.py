@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -28,6 +27,7 @@ from paribus.model.forward import ExpertCompute, Forward, Observer, Part
 from paribus.model.kernels import KernelChoice
 from paribus.model.linear import JoinedWeights
 from paribus.model.lookup import look_up
+from paribus.model.memoised_property import memoised_property
 from paribus.model.output_head import OutputHead
 from paribus.model.reading import (
     Cache,
@@ -208,12 +208,12 @@ class Transformer(nn.Module):
         growth = self._source_growth(source, None)
         return self._read_source(source, None, growth, Forward(weights=weights))
 
-    @cached_property
+    @memoised_property
     def is_appendable(self) -> bool:
         """Do all keys of a text stay valid when tokens are appended to it?"""
         return appendable(self.spec.stack.masks)
 
-    @cached_property
+    @memoised_property
     def _sees_documents_so_far(self) -> bool:
         """Does every layer see all of a source, or all of it up to the document of a token?"""
         seen: set[Rule] = set()

@@ -25,6 +25,7 @@ from paribus.report.numbers import (
     format_count,
     format_flops,
     format_signed,
+    join_words,
     quote_arm,
     significant,
 )
@@ -53,6 +54,7 @@ EXPONENT_HEADING = (
 READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
 NOT_RUN, NO_BOUND = "not run yet", "no bound"
+NO_SUCH_ARM = "the study has no such arm now"
 # An interval that ends beyond these has no end that means anything: of exponents, of A and B.
 MAX_EXPONENT, MAX_FACTOR = 10.0, 1e30
 _SYMBOLS = {"alpha": "α", "beta": "β"}
@@ -182,13 +184,36 @@ def describe_refusal(predictions: Sequence[Any]) -> str:
     )
 
 
+def describe_unknown_arms(report: ReportData) -> str:
+    """Which arms the study does not have now although something was predicted of them; nothing
+    where it has all of them.
+    """
+    predicted = [one.arm for one in read_predictions(report.predictions)]
+    unknown = [quote_arm(arm) for arm in predicted if arm not in report.order]
+    if not unknown:
+        return ""
+    others = [quote_arm(arm) for arm in report.order if arm not in predicted]
+    sentence = (
+        f"Predictions were written down for {join_words(unknown)}, and the study has no arm of"
+        " that name now. An arm that was renamed afterwards keeps its prediction under the old"
+        " name, which is not compared with any run and not drawn."
+    )
+    if not others:
+        return sentence
+    return f"{sentence} Arms without a prediction: {join_words(others)}."
+
+
 def law_section(report: ReportData) -> Mapping[str, Any] | None:
     """All that a page shows of laws; None where the study has no ladder."""
     laws = report.laws
     if laws is None:
         return None
     if isinstance(laws, str):
-        return {"fault": laws, "refusal": describe_refusal(report.predictions)}
+        return {
+            "fault": laws,
+            "refusal": describe_refusal(report.predictions),
+            "unknown_arms": describe_unknown_arms(report),
+        }
     return {
         "unbounded": describe_unbounded(laws),
         "laws": law_lines(laws),
@@ -200,6 +225,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         "multipliers": multiplier_sentences(laws),
         "predictions": prediction_lines(report, report.predictions),
         "refusal": describe_refusal(report.predictions),
+        "unknown_arms": describe_unknown_arms(report),
     }
 
 
@@ -287,6 +313,8 @@ def predicted_losses(report: ReportData, arm: str) -> dict[int, float]:
 
 def describe_outcome(report: ReportData, prediction: LawPrediction) -> str:
     """Whether a prediction came true, in words."""
+    if prediction.arm not in report.order:
+        return NO_SUCH_ARM
     outcome = _outcome(report, prediction)
     return NOT_RUN if outcome is None else outcome.words
 

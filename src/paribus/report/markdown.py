@@ -207,6 +207,8 @@ def _law_section(report: ReportData) -> Iterator[str]:
     yield f"\n## {LAWS_TITLE}\n\n{_escape_markdown(LAWS_NOTE)}\n"
     if section["refusal"]:
         yield f"{_escape_markdown(section['refusal'])}\n"
+    if section["unknown_arms"]:
+        yield f"{_escape_markdown(section['unknown_arms'])}\n"
     if "fault" in section:
         yield f"There is no law: {_escape_markdown(section['fault'])}"
         return

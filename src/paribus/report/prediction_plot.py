@@ -31,8 +31,9 @@ ChartRow = dict[str, Any]
 
 
 def prediction_plot(report: ReportData) -> list[Plot]:
-    """The predictions of a ladder; none where nothing was predicted."""
-    predictions = read_predictions(report.predictions)
+    """The predictions of a ladder; none where nothing was predicted of an arm that it has now."""
+    known_arms = report.order
+    predictions = [one for one in read_predictions(report.predictions) if one.arm in known_arms]
     if not predictions:
         return []
     bars: list[ChartRow] = []

@@ -6,6 +6,7 @@ runs/studies/NAME/slurm/
     submission.json     its name in the queue, its number, and the run of each task
     RUN.json            what a task is asked to do
     RUN.answer.json     what it answered: {} of a run that is done, or why it failed
+    12_0_submitted.pkl  what submitit starts for a task; before the number is known, another name
     12_0_0_log.out      the log of a task
 """
 
@@ -20,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import InUseError, RecordError
+from paribus.files import MAX_RECORD_BYTES, read_bytes
 from paribus.record.disk import explained, read_json, write_json
 from paribus.record.file_names import LOCK_FILE, SLURM, SUBMISSION_FILE
 from paribus.record.lock import hold_lock
 
 _PAUSE_SECONDS = 0.2
 _JOB_NAME = re.compile(r"[\w.+-]+")
+_SUBMITTED = "_submitted"  # ends the name of what submitit starts for a task
 _REMEDY = "remove that folder, and the same command submits its runs again"
 
 
@@ -61,6 +64,20 @@ class Submission:
     def log_path(self, run: str) -> Path:
         """Where submitit lets SLURM write the log of a run's task."""
         return self.folder / f"{self.task(run)}_0_log.out"
+
+    def adopt_job(self, job: str) -> Submission:
+        """Write down the number of an array that SLURM took without our hearing of it. What its
+        tasks start has no name with that number yet: it is found by the answer that it names.
+        """
+        numbered = self.with_job(job)
+        for path in self.folder.glob("*.pkl"):
+            if not path.stem.endswith(_SUBMITTED):
+                content = read_bytes(path, MAX_RECORD_BYTES)
+                for run in self.runs:
+                    if f"/{self.answer_path(run).name}".encode() in content:
+                        path.rename(self.folder / f"{numbered.task(run)}{_SUBMITTED}.pkl")
+        numbered.write()
+        return numbered
 
     def n_answers(self) -> int:
         return sum(self.answer_path(run).exists() for run in self.runs)

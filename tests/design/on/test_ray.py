@@ -4,6 +4,7 @@ test_ray_cluster.py.
 
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -17,9 +18,15 @@ from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.on import ray_connection
 from paribus.design.on.local import WorkerPool
+from paribus.design.on.node_check import cells_check
 from paribus.design.on.places import require_installed, scheduler_of
 from paribus.design.on.ray import RayCluster
-from paribus.design.on.ray_resources import RunResources, run_resources, worker_variables
+from paribus.design.on.ray_resources import (
+    RunResources,
+    describe_resources,
+    run_resources,
+    worker_variables,
+)
 from paribus.design.on.ray_worker import NodeWorker
 from paribus.errors import UnsupportedError
 from paribus.record import open_study
@@ -46,6 +53,32 @@ def test_a_missing_package_is_asked_for_by_its_extra(monkeypatch: pytest.MonkeyP
     text = r"--on ray needs ray, which is not installed; run pip install 'paribus\[cluster\]'"
     with pytest.raises(UnsupportedError, match=text):
         require_installed(Ray())
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "address"),
+    [
+        (socket.AF_INET, "127.0.0.1", "127.0.0.1:{port}"),
+        (socket.AF_INET6, "::1", "[::1]:{port}"),
+    ],
+)
+def test_a_head_node_is_looked_for_at_its_address(
+    family: socket.AddressFamily, host: str, address: str
+) -> None:
+    server = socket.socket(family)
+    try:
+        server.bind((host, 0))
+    except OSError:
+        server.close()
+        pytest.skip(f"{host} is not an address of this machine")
+    named = address.format(port=server.getsockname()[1])
+    with server:
+        server.listen()
+        ray_connection._require_answer(named)
+        server.settimeout(60)
+        server.accept()[0].close()  # it was here that somebody knocked
+    with pytest.raises(ConnectionRefusedError):
+        ray_connection._require_answer(named)
 
 
 def test_a_run_takes_a_cpu_for_each_thread_or_a_share_of_a_gpu() -> None:
@@ -75,6 +108,18 @@ def test_a_node_has_as_many_places_as_jobs_were_asked_for_and_fit(
     resources: RunResources, node: dict[str, float], n_jobs: int, n_places: int
 ) -> None:
     assert resources.n_places({"Resources": node}, n_jobs) == n_places
+
+
+def test_what_a_cluster_has_is_said_in_a_few_words() -> None:
+    assert describe_resources({"CPU": 64.0, "GPU": 1.75, "memory": 5e9}) == "64 CPU and 1.75 GPU"
+    assert describe_resources({}) == "0 CPU"
+
+
+def test_runs_of_a_node_share_its_cpus_to_compile() -> None:
+    node = {"Resources": {"CPU": 64.0, "GPU": 2.0}}
+    assert RunResources(1, 0.25).n_compile_threads(node, 4) == 8
+    assert RunResources(8, 0).n_compile_threads(node, 1) == 64
+    assert RunResources(1, 0).n_compile_threads({"Resources": {}}, 1) == 1
 
 
 def test_workers_have_the_threads_of_local_runs_whatever_ray_sets(
@@ -169,5 +214,11 @@ def test_jobs_have_absolute_paths(
     cell = small_cell(relative, 2)
     with WorkerPool(Execution(Workspace(cache=relative, device="cpu"), n_jobs=2)) as pool:
         job = json.loads(json.dumps(pool.cell_job(cell, study)))
+        check = cells_check([cell], study.root, "aa", CPU, {})
+        node_job = json.loads(json.dumps(pool.node_job(cell, study, check, 3)))
+    assert Path(node_job["compile"]["cache"]).is_absolute()
+    assert Path(node_job["compile"]["cache"]).samefile(study_cache)
+    assert node_job["compile"]["n_threads"] == 3
+    assert node_job == {**job, "node_check": check.table, "compile": node_job["compile"]}
     assert job["root"] == str(tmp_path / "runs")
     assert all(Path(text["folder"]).is_absolute() for text in job["texts"])

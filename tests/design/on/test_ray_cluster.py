@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +27,9 @@ from trained_study import make_small_plan
 
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import reported_cells
+from paribus.design.on import ray
 from paribus.design.on.ray import RayCluster
+from paribus.design.on.ray_worker import NodeWorker
 from paribus.record import current_environment, open_study, read_environments
 from paribus.workspace import Execution, Ray, Workspace
 
@@ -207,6 +209,41 @@ def test_a_node_that_is_not_fit_after_the_beginning_does_not_end_the_study(
     assert note.endswith("; this node is not used")
 
 
+class PlaceEnder(NoteTaker):
+    """Remembers notes, and ends the actor of somebody else at the first."""
+
+    def __init__(self, end_place: Callable[[], None]) -> None:
+        super().__init__()
+        self.end_place = end_place
+
+    def note(self, text: str) -> None:
+        super().note(text)
+        self.end_place()
+
+
+def test_a_cell_that_waits_for_a_busy_cluster_is_noted_once(
+    cluster: RayNodes, study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in cluster.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ray, "WAIT_SECONDS", 2.0)
+    plan = make_small_plan(study_cache, {"base.training.n_steps": 2}, n_jobs=2)
+    cells = reported_cells(plan, dict.fromkeys([arm.name for arm in plan.arms], 0.05))[:2]
+    study = open_study(tmp_path / "runs", "study")
+    workspace = Workspace(study.root, cache=study_cache, device="cpu")
+    with RayCluster(Execution(workspace, n_jobs=2, on=Ray(cluster.address))) as scheduler:
+        other = scheduler.ray.remote(NodeWorker).options(num_cpus=1)
+        place = other.remote({}, str(tmp_path))
+        scheduler.ray.get(place.__ray_ready__.remote())
+        watcher = PlaceEnder(lambda: scheduler.ray.kill(place))
+        assert scheduler.run_cells(cells, study, watcher) == {}
+    assert all(is_complete(cell, study) for cell in cells)
+    assert watcher.notes == [
+        "1 of 1 cells wait until the Ray cluster has room for them: a run takes one CPU for each"
+        " of its threads, 1 in all; the cluster has 1 CPU, of which 0 CPU are free now"
+    ]
+
+
 def test_a_cell_that_loses_its_workers_again_and_again_has_failed(
     shared: PlacedStudy, cluster: RayNodes
 ) -> None:
@@ -250,6 +287,7 @@ def test_a_local_cluster_gives_a_run_all_threads_as_local_runs_have(shared: Plac
     assert done.returncode == 0, done.stderr
     here = shared.run(environment, "alone-local", "--set", "base.training.n_steps=2")
     assert here.returncode == 0, here.stderr
+    assert (shared.folder / "cache/compiled/inductor").is_dir()  # workers on nodes share it
     runs = shared.runs("alone")
     require_equal_runs(runs, shared.runs("alone-local"), N_RUNS)
     recorded = read_environments(next(iter(runs.values())))[-1]

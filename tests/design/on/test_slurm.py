@@ -18,15 +18,17 @@ from paribus.design.on.slurm import (
     SlurmQueue,
     chain_folders,
     describe_log,
+    may_be_queued,
     require_slurm,
     sbatch_options,
+    task_cpus,
     worker_command,
 )
 from paribus.design.stage_tuning import written_rates
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import SpecError, UnsupportedError
 from paribus.record import open_study
-from paribus.slurm.submission import Submission
+from paribus.slurm.submission import Submission, read_submissions
 from paribus.train.parent import parent_folder
 from paribus.workspace import Execution, Slurm, Workspace
 
@@ -53,6 +55,13 @@ def test_a_run_on_cuda_asks_for_one_gpu_unless_it_is_told_which() -> None:
 def test_what_is_given_goes_over_what_is_usual() -> None:
     options = sbatch_options({"time": "1-0", "cpus-per-task": "5", "exclusive": True}, CPU, 1)
     assert options == {"requeue": True, "time": "1-0", "cpus-per-task": "5", "exclusive": True}
+
+
+def test_a_task_compiles_with_as_many_threads_as_it_has_cpus() -> None:
+    assert task_cpus(sbatch_options({}, CUDA, 3)) == 3
+    assert task_cpus(sbatch_options({"cpus-per-task": "5"}, CUDA, 3)) == 5
+    for refused in ("0", "many", True):
+        assert task_cpus({"cpus-per-task": refused}) == 1
 
 
 def test_a_worker_has_the_threads_of_a_local_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,3 +215,53 @@ def test_a_slurm_that_cannot_be_reached_is_said_in_one_line(
     with SlurmQueue(execution) as queue, pytest.raises(UnsupportedError, match=said):
         queue.run_cells(cells, study, StudyWatcher())
     assert not list((study.folder / "slurm").glob("0*"))
+
+
+TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+
+
+def test_words_of_sbatch_say_whether_jobs_may_be_queued() -> None:
+    assert may_be_queued(TIMED_OUT)
+    assert may_be_queued("")
+    assert not may_be_queued("sbatch: error: invalid partition specified: nowhere")
+    assert not may_be_queued("sbatch: fatal: Could not establish a configuration source")
+
+
+# The queue of a SLURM that has a job under the name on record, if `taken` is there; an answer to it
+# comes when it is asked for the second time
+LATE_QUEUE = """[ -e {folder}/taken ] || exit 0
+name=$(sed -n 's/.*"job_name": "\\([^"]*\\)".*/\\1/p' {array}/submission.json)
+if [ -e {folder}/asked ]; then echo '{{}}' > {array}/{run}.answer.json; exit 0; fi
+touch {folder}/asked
+echo "$name|12|N/A|RUNNING|0|None|"
+"""
+
+
+@pytest.mark.skipif(util.find_spec("submitit") is None, reason="needs submitit")
+@pytest.mark.parametrize("is_late", [False, True])
+def test_jobs_that_slurm_took_without_saying_so_are_found_by_their_name(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    monkeypatch.setattr(slurm, "QUEUE_SECONDS", 0.01)
+    monkeypatch.setattr(slurm, "LOOK_SECONDS", 0.05)
+    plan = make_small_plan(study_cache)
+    cells = reported_cells(plan, dict.fromkeys([arm.name for arm in plan.arms], RATE))[:1]
+    study = open_study(tmp_path / "runs", "mine")
+    for name in ("srun", "scontrol"):
+        add_program(tmp_path, name, "exit 1", monkeypatch)
+    array = f"{study.folder}/slurm/0001-*"
+    queue_script = LATE_QUEUE.format(folder=tmp_path, array="$array", run=cells[0].name)
+    add_program(tmp_path, "squeue", f"array=$(echo {array})\n{queue_script}", monkeypatch)
+    add_program(tmp_path, "sbatch", f"echo '{TIMED_OUT}' >&2; exit 1", monkeypatch)
+    execution = Execution(Workspace(study.root, cache=study_cache, device="cpu"), on=Slurm())
+    with SlurmQueue(execution) as queue:
+        if is_late:
+            said = "SLURM did not say whether it took the jobs: .*; they may still come into its"
+            with pytest.raises(UnsupportedError, match=said):
+                queue.run_cells(cells, study, StudyWatcher())
+            assert [one.job for one in read_submissions(study.folder)] == [None]
+        (tmp_path / "taken").touch()
+        assert queue.run_cells(cells, study, StudyWatcher()) == {}
+    (submission,) = read_submissions(study.folder)
+    assert submission.job == "12"
+    assert (submission.folder / "12_submitted.pkl").exists()

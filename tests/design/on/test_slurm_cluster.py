@@ -2,8 +2,10 @@
 runs do, bit for bit.
 """
 
+import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 import threading
@@ -227,6 +229,7 @@ def test_a_run_that_fails_has_the_error_of_a_local_one_and_the_path_of_its_log(
     assert said is not None
     assert "submitit INFO" in Path(said[1]).read_text()
     assert is_complete(cells[1], study)
+    assert (study_cache / "compiled/inductor").is_dir()  # workers on nodes share it
     (tmp_path / cells[0].name / "stray").unlink()
     assert carry_out(cells[:1], study, study_cache, {})[0] == {}
     assert is_complete(cells[0], study)
@@ -267,3 +270,22 @@ def test_what_slurm_does_not_take_is_said_in_its_words(
     ):
         carry_out(cells, study, study_cache, {"partition": "nowhere"})
     assert not read_submissions(study.folder)
+
+
+@pytest.mark.usefixtures("here")
+def test_jobs_that_slurm_took_without_saying_so_make_their_runs(
+    cells: list[Cell], study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "programs" / "sbatch"
+    script.parent.mkdir()
+    words = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+    submit = f'{shutil.which("sbatch")} "$@" > {tmp_path}/sbatch.log'
+    script.write_text(f"#!/bin/sh\n{submit}\necho '{words}' >&2\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
+    study = open_study(tmp_path / "runs", "unanswered")
+    failures, watcher = carry_out(cells, study, study_cache, {})
+    assert failures == {}
+    assert list(watcher.ended.values()) == [None, None]
+    assert all(is_complete(cell, study) for cell in cells)
+    assert only_array(study.folder).job in (tmp_path / "sbatch.log").read_text()

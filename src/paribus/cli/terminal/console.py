@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from paribus.cli.terminal.torchrun_summary import is_first_of_machine, write_to_summary
 from paribus.escapes import SafeConsole, escape_unprintable
 
 _PIPE_WIDTH = 1000  # what reads a pipe can cut lines itself, but cannot bring back what was cut
@@ -76,10 +77,16 @@ def justify_method(is_number: bool) -> JustifyMethod:
 
 
 def print_errors(problems: Iterable[str]) -> None:
-    """Every problem on a line of its own, on stderr."""
+    """Every problem on a line of its own, on stderr. Under torchrun its summary shows them last,
+    and one process of a machine prints them, too.
+    """
+    texts = [_shorten(problem) for problem in problems]
+    is_in_summary = write_to_summary("\n".join(f"error: {text}" for text in texts))
+    if is_in_summary and not is_first_of_machine():
+        return
     page = SafeConsole(stderr=True, soft_wrap=True)
-    for problem in problems:
-        page.print(Text.assemble(("error: ", "bold red"), escape_unprintable(_shorten(problem))))
+    for text in texts:
+        page.print(Text.assemble(("error: ", "bold red"), escape_unprintable(text)))
 
 
 def _shorten(problem: str) -> str:

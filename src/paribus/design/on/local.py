@@ -17,7 +17,7 @@ from typing import Any, Self
 import torch
 
 from paribus.design.cells import Cell
-from paribus.design.compiled_cache import compile_variables
+from paribus.design.compiled_cache import compile_threads, compile_variables
 from paribus.design.mps import shared_gpu
 from paribus.design.on.in_process import run_in_process
 from paribus.design.on.scheduler import RESUME_STATUS, Scheduler, next_cell_index
@@ -69,8 +69,9 @@ class WorkerPool(Scheduler):
         self.use_mps = execution.on.use_mps
         self.workers: list[Worker] = []
         # of the workers' environment
+        n_threads = compile_threads(os.cpu_count() or 1, execution.n_jobs)
         self.worker_variables = compile_variables(
-            execution.workspace.cache_folder, execution.n_jobs, os.environ
+            execution.workspace.cache_folder, n_threads, os.environ
         )
         self._closing = ExitStack()
 

@@ -17,7 +17,7 @@ from paribus.design.cells import Cell
 from paribus.design.on import ray_worker
 from paribus.design.on.node_check import NodeCheck, cells_check, node_token
 from paribus.design.on.ray_connection import first_line, import_ray, ray_connection
-from paribus.design.on.ray_resources import run_resources, worker_variables
+from paribus.design.on.ray_resources import describe_resources, run_resources, worker_variables
 from paribus.design.on.scheduler import (
     RESUME_STATUS,
     UNSEEN_SECONDS,
@@ -34,6 +34,7 @@ from paribus.workspace import Execution, Ray
 MAX_LOSSES = 3  # workers that a cell may lose before it counts as failed
 POLL_SECONDS = 0.5  # between looks at signals
 NODES_SECONDS = 5.0  # between looks at the nodes of the cluster
+WAIT_SECONDS = 30.0  # for a worker to start; on a cluster with room it takes a few
 CLOSE_SECONDS = 60.0  # for workers to save their runs
 
 
@@ -44,6 +45,7 @@ class _Worker:
     actor: Any
     node: str
     host: str
+    n_compile_threads: int = 1
     arms: set[str] = field(default_factory=set)  # for which it has compiled
 
 
@@ -74,6 +76,8 @@ class RayCluster(Scheduler):
         self.workers: list[_Worker] = []
         self.hosts: dict[str, str] = {}  # of nodes that are fit, by id
         self.unfit_nodes: dict[str, str] = {}  # why, by id
+        self._starting: dict[Any, float] = {}  # since when, by what Ray answers once they have
+        self._has_noted_wait = False
         self._has_begun = False  # whether all nodes of the beginning were found fit
         self._nodes_seen_at = -NODES_SECONDS
         self._secrets: dict[str, str] = {}  # of tokens, by folder
@@ -116,6 +120,7 @@ class RayCluster(Scheduler):
                 self._leave_if(caught_signals)
                 self._admit_new_nodes(work)
                 self._send_cells(work)
+                self._note_wait(work)
                 ready, _ = self.ray.wait(list(work.running), timeout=POLL_SECONDS)
                 for answer in ready:
                     self._settle(answer, work)
@@ -249,9 +254,32 @@ class RayCluster(Scheduler):
                 worker = self._start_worker(
                     node_id, self.hosts[node_id], self.resources.n_cpus, self.resources.gpu_share
                 )
+                n_jobs = self.execution.n_jobs
+                worker.n_compile_threads = self.resources.n_compile_threads(node, n_jobs)
+                self._starting[worker.actor.__ray_ready__.remote()] = time.monotonic()
                 self.workers.append(worker)
                 idle.append(worker)
         return idle
+
+    def _note_wait(self, work: _Round) -> None:
+        """Say once that workers do not start, because others use the cluster."""
+        if not self._starting or self._has_noted_wait:
+            return
+        answers = list(self._starting)
+        started, _ = self.ray.wait(answers, num_returns=len(answers), timeout=0)
+        for answer in started:
+            del self._starting[answer]
+        now = time.monotonic()
+        n_waiting = sum(now - since > WAIT_SECONDS for since in self._starting.values())
+        if n_waiting:
+            self._has_noted_wait = True
+            total = describe_resources(self.ray.cluster_resources())
+            free = describe_resources(self.ray.available_resources())
+            work.watcher.note(
+                f"{n_waiting} of {len(work.running)} cells wait until the Ray cluster has room for"
+                f" them: a run takes {self.resources}; the cluster has {total}, of which {free}"
+                " are free now"
+            )
 
     def _drop_workers(self, node: str) -> None:
         """Workers of a node that is not used any more; those at work end with their cells."""
@@ -265,6 +293,7 @@ class RayCluster(Scheduler):
         for worker in self.workers:
             self.ray.kill(worker.actor)
         self.workers = []
+        self._starting = {}
 
     # cells
 
@@ -281,7 +310,7 @@ class RayCluster(Scheduler):
             begun_arms.add(cell.arm)
             work.watcher.begin(cell)
             try:
-                job = {**self.cell_job(cell, work.study), "node_check": work.check.table}
+                job = self.node_job(cell, work.study, work.check, worker.n_compile_threads)
             except RecordError as changed:  # its text: no other cell is begun
                 work.queue.clear()
                 self._end(cell, str(changed), work)

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from paribus.errors import UnsupportedError
+from paribus.workspace import parse_host_and_port
 
 CONNECT_SECONDS = 10.0
 
@@ -76,6 +77,6 @@ def _connect(ray: Any, address: str | None) -> None:
 
 def _require_answer(address: str) -> None:
     """OSError where nobody listens at HOST:PORT: Ray itself tries for minutes."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    host_and_port = parse_host_and_port(address)
+    if host_and_port is not None:
+        socket.create_connection(host_and_port, CONNECT_SECONDS).close()

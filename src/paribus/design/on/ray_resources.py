@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from paribus.design.compiled_cache import compile_threads
 from paribus.errors import UnsupportedError
 from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE
 
@@ -34,6 +35,19 @@ class RunResources:
         if self.gpu_share == 0:
             return min(places, n_jobs)
         return min(places, int(total.get("GPU", 0)) * n_jobs)
+
+    def n_compile_threads(self, node: Mapping[str, Any], n_jobs: int) -> int:
+        """How many threads compile in each worker of a node: its runs share its CPUs."""
+        n_cpus = int(node["Resources"].get("CPU", 0))
+        return compile_threads(n_cpus, self.n_places(node, n_jobs))
+
+
+def describe_resources(resources: Mapping[str, float]) -> str:
+    """CPUs and GPUs as Ray counts them; it leaves out what there is none of."""
+    words = f"{resources.get('CPU', 0):.3g} CPU"
+    if "GPU" in resources:
+        words += f" and {resources['GPU']:.3g} GPU"
+    return words
 
 
 def run_resources(device: torch.device, n_jobs: int) -> RunResources:

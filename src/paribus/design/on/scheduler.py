@@ -17,6 +17,8 @@ from typing import Any, Self
 from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
 from paribus.design.asked_tasks import asked_tasks
 from paribus.design.cells import Cell
+from paribus.design.compiled_cache import CompileSettings
+from paribus.design.on.node_check import NodeCheck
 from paribus.design.study_watcher import StudyWatcher
 from paribus.record import Study
 from paribus.runtime import select_device
@@ -84,6 +86,17 @@ class Scheduler(ABC):
             "device": self.device.type,
             "accept_environment": self.execution.workspace.accept_environment,
         }
+
+    def node_job(
+        self, cell: Cell, study: Study, check: NodeCheck, n_compile_threads: int
+    ) -> dict[str, Any]:
+        """A cell for a worker on another machine: with what its node must have, and how it shares
+        what it compiles. RecordError where the text has changed.
+        """
+        cache = self.execution.workspace.cache_folder
+        settings = CompileSettings.of(cache, n_compile_threads, os.environ)
+        job = self.cell_job(cell, study)
+        return {**job, "node_check": check.table, "compile": settings.table}
 
 
 def next_cell_index(

@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -50,6 +50,15 @@ SIGNAL_SECONDS = 90  # before the time of a job is over it is told to save its r
 MAX_TASKS = 1000  # of an array: SLURM allows so many unless its configuration says otherwise
 QUEUE_SECONDS = 5.0  # between questions to the queue
 SIGNAL_POLL_SECONDS = 0.2
+LOOK_SECONDS = 30.0  # for jobs that SLURM may have taken to come into its queue
+# what sbatch says where it does not know whether SLURM has taken the jobs
+_UNANSWERED = (
+    "timed out",
+    "zero bytes",
+    "unexpected message",
+    "connection reset",
+    "job got killed",
+)
 _TOKEN_BYTES = 4
 _JOB_VARIABLE, _CONFIGURATION_VARIABLE = "SLURM_JOB_ID", "SLURM_CONF"
 _JOB_PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SUBMITIT_")
@@ -153,7 +162,9 @@ class SlurmQueue(Scheduler):
         """Adopt the jobs that an earlier driver submitted, and submit the rest."""
         with submission_lock(work.study.folder):
             earlier = {one.job_name: one for one in open_submissions(work.study.folder)}
-            for name, run in queued_tasks(list(earlier.values())):
+            for (name, run), task in queued_tasks(list(earlier.values())).items():
+                if earlier[name].job is None:
+                    earlier[name] = earlier[name].adopt_job(task.job)
                 if run in work.cells and earlier[name].read_answer(run) is None:
                     work.submissions[run] = earlier[name]
             missing = [run for run in work.cells if run not in work.submissions]
@@ -164,7 +175,8 @@ class SlurmQueue(Scheduler):
 
     def _submit(self, cells: Sequence[Cell], study: Study) -> Submission:
         """A new array, on record before SLURM knows of it. RecordError where a text has changed,
-        UnsupportedError where SLURM does not take it.
+        UnsupportedError where SLURM does not take it, or may have taken it and does not say so;
+        then its folder stays.
         """
         token = secrets.token_hex(_TOKEN_BYTES)
         folder = next_folder(study.folder.absolute(), token)
@@ -173,12 +185,14 @@ class SlurmQueue(Scheduler):
         runs = tuple(cell.name for cell in cells)
         submission = Submission(folder, f"{study.folder.name}-{token}", runs)
         try:
-            check = self._node_check(cells, token, folder)
+            check, n_cpus = self._node_check(cells, token, folder), task_cpus(self._options())
             for cell in cells:
-                job = {**self.cell_job(cell, study), "node_check": check.table}
+                job = self.node_job(cell, study, check, n_cpus)
                 write_json(submission.job_path(cell.name), job)
             submission.write()
             submission = submission.with_job(self._sbatch(submission, cells, study))
+        except _UnansweredError as fault:
+            return _find_unanswered(submission, str(fault))
         except ParibusError:
             shutil.rmtree(folder, ignore_errors=True)  # of jobs that there are not
             raise
@@ -196,11 +210,14 @@ class SlurmQueue(Scheduler):
         check = cells_check(cells, folder, token, self.device, environment)
         return replace(check, is_locked=False)  # a driver need not live as long as its jobs
 
+    def _options(self) -> dict[str, str | Literal[True]]:
+        return sbatch_options(self.options, self.device, self.environment["n_threads"])
+
     def _sbatch(self, submission: Submission, cells: Sequence[Cell], study: Study) -> str:
         """The number that SLURM gives to an array."""
         submitit = import_module("submitit")
         executor = submitit.SlurmExecutor(folder=submission.folder)
-        options = sbatch_options(self.options, self.device, self.environment["n_threads"])
+        options = self._options()
         executor.update_parameters(
             job_name=submission.job_name,
             array_parallelism=self.execution.n_jobs,
@@ -224,11 +241,43 @@ class SlurmQueue(Scheduler):
                 )
         except (RuntimeError, OSError) as fault:
             words = ", ".join(str(fault).split("\n")).strip(" ,")
+            if may_be_queued(words):
+                raise _UnansweredError(words or "sbatch was ended") from None
             raise UnsupportedError(
                 f"SLURM did not take the jobs: {words}; mend the options after --slurm, or run this"
                 " on a machine where sbatch works"
             ) from None
         return jobs[0].job_id.partition("_")[0]
+
+
+class _UnansweredError(Exception):
+    """SLURM was asked for jobs, and did not say whether it took them."""
+
+
+def may_be_queued(words: str) -> bool:
+    """Whether SLURM may have taken jobs although sbatch failed with these words; none are those
+    of a program that was killed.
+    """
+    return not words or any(sign in words.lower() for sign in _UNANSWERED)
+
+
+def _find_unanswered(submission: Submission, words: str) -> Submission:
+    """An array that SLURM has taken after all. UnsupportedError where it is not seen in the queue
+    for a while; its folder stays, for it may come there later.
+    """
+    until = time.monotonic() + LOOK_SECONDS
+    while True:
+        with suppress(UnsupportedError):  # of a controller that is still busy
+            for task in queued_tasks([submission]).values():
+                return submission.adopt_job(task.job)
+        if time.monotonic() > until:
+            break
+        time.sleep(QUEUE_SECONDS)
+    raise UnsupportedError(
+        f"SLURM did not say whether it took the jobs: {words}; they may still come into its queue"
+        f" as {submission.job_name}, so {submission.folder} is kept; run the same command again,"
+        " which looks for them there first"
+    )
 
 
 @contextmanager
@@ -258,6 +307,14 @@ def sbatch_options(
     if device.type == "cuda" and not asks_for_gpus:
         options["gres"] = "gpu:1"
     return {**options, **user_options}
+
+
+def task_cpus(options: Mapping[str, str | Literal[True]]) -> int:
+    """How many CPUs a task has, and so how many threads compile in it."""
+    value = options["cpus-per-task"]
+    if value is True or not value.isdecimal():  # sbatch refuses it
+        return 1
+    return max(1, int(value))
 
 
 def worker_command(n_jobs: int) -> list[str]:

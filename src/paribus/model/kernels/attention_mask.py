@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from paribus.masks import (
     leaves,
     simplify_rule,
 )
+from paribus.model.memoised_property import memoised_property
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class AttentionMask:
         asks_for_documents = bool(leaves(self.rule) & DOCUMENT_RULES)
         return Padding() in leaves(self.rule) or (crosses and asks_for_documents)
 
-    @cached_property
+    @memoised_property
     def dense_mask(self) -> Tensor:
         """True where visible: [B or 1, H or 1, T, S]."""
         query, key = (
@@ -125,21 +125,21 @@ class AttentionMask:
         each = self.n_heads // len(parts)
         return torch.cat([part.expand(n_sequences, each, -1, -1) for part in parts], 1)
 
-    @cached_property
+    @memoised_property
     def has_visible_key(self) -> Tensor | None:
         """Which queries see a key, [B or 1, H or 1, T, 1]; None where all do."""
         if not self.may_have_empty_rows:
             return None
         return self.dense_mask.any(-1, keepdim=True)
 
-    @cached_property
+    @memoised_property
     def filled_mask(self) -> Tensor:
         """The dense mask, in which a query that sees nothing sees all."""
         if self.has_visible_key is None:
             return self.dense_mask
         return self.dense_mask | ~self.has_visible_key
 
-    @cached_property
+    @memoised_property
     def added_mask(self) -> Tensor:
         """What is added to scores in float32: 0 where the filled mask is True, else -inf."""
         hidden = torch.full((), float("-inf"), device=self.device)
