@@ -29,6 +29,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.size_trends import trend_section
 
 LAWS_TITLE = "Laws"
 EXPONENTS_TITLE = "Do exponents differ?"
@@ -188,7 +189,8 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
     if laws is None:
         return None
     if isinstance(laws, str):
-        return {"fault": laws, "refusal": describe_refusal(report.predictions)}
+        refusal = describe_refusal(report.predictions)
+        return {"fault": laws, "refusal": refusal, **trend_section(report)}
     return {
         "unbounded": describe_unbounded(laws),
         "laws": law_lines(laws),
@@ -200,6 +202,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         "multipliers": multiplier_sentences(laws),
         "predictions": prediction_lines(report, report.predictions),
         "refusal": describe_refusal(report.predictions),
+        **trend_section(report),
     }
 
 
