@@ -7,6 +7,7 @@ from itertools import combinations
 from math import isfinite
 from typing import Any
 
+from paribus.analyse.laws.broken import BrokenLaw
 from paribus.analyse.laws.points import MIN_SIZES_BROKEN
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.size_trends import SizeTrend, StudyTrends
@@ -59,13 +60,14 @@ def _trend_line(trends: StudyTrends, trend: SizeTrend) -> tuple[str, ...]:
 
 
 def _break_place(trends: StudyTrends, trend: SizeTrend) -> str:
-    """Where a break lies, with its interval; a dash where none is seen."""
+    """Where a break lies, with its interval, and the exponents; a dash where none is seen."""
     if trend.law is None or not trends.is_broken(trend):
         return DASH
     at = trend.law.break_at
     low = format_count(at.low) if at.low > 0 else "no bound"
     high = format_count(at.high) if isfinite(at.high) else "no bound"
-    return f"{format_count(at.estimate)} ({low} to {high})"
+    before, after = significant(trend.law.before), significant(trend.law.after)
+    return f"{format_count(at.estimate)} ({low} to {high}), exponent {before} below, {after} above"
 
 
 def trend_sentences(trends: StudyTrends) -> Iterator[str]:
@@ -104,13 +106,24 @@ def _pair_sentence(trends: StudyTrends, one: SizeTrend, other: SizeTrend) -> Ite
     is_pair = accuracy.measure == ACCURACY and smooth.measure.lower_is_better
     if not is_pair or accuracy.law is None or smooth.law is None:
         return
-    names = {True: "accuracy", False: smooth.measure.kind}
-    seen = [names[trend is accuracy] for trend in (accuracy, smooth) if trends.is_broken(trend)]
-    where = {0: "by neither", 2: "by both"}.get(len(seen), "")
-    if not where:
-        (missing,) = set(names.values()) - set(seen)
-        where = f"by {seen[0]} and not by {missing}"
+    seen = [trends.is_broken(trend) for trend in (accuracy, smooth)]
+    by_accuracy = f"accuracy ({_change_of_pace(accuracy.law)})"
+    by_smooth = f"{smooth.measure.kind} ({_change_of_pace(smooth.law)})"
+    match seen:
+        case [True, True]:
+            where = f"by {by_accuracy} and by {by_smooth}"
+        case [True, False]:
+            where = f"by {by_accuracy} and not by {smooth.measure.kind}"
+        case [False, True]:
+            where = f"by {by_smooth} and not by accuracy"
+        case _:
+            where = "by neither"
     yield (
         f"{quote_arm(accuracy.arm)}, the same answers by accuracy ({accuracy.column}) and by"
         f" {smooth.measure.kind} ({smooth.column}): a break is seen {where}."
     )
+
+
+def _change_of_pace(law: BrokenLaw) -> str:
+    pace = "faster" if law.after > law.before else "more slowly"
+    return f"the loss falls {pace} above it"
