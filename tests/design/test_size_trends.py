@@ -17,7 +17,7 @@ from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
-from paribus.report.size_trends import trend_sentences
+from paribus.report.size_trends import TREND_HEADING, trend_lines, trend_sentences
 
 ACCURACY, LOG_LOSS = "copies.test", "copies: log loss.test"
 LANGUAGE = {"kind": "copy", "n_documents": 400, "min_length": 6, "max_length": 8}
@@ -166,6 +166,17 @@ def test_sentences_name_the_pair_of_measures_and_the_level(trends: StudyTrends) 
         " is seen by accuracy (the loss falls faster above it) and not by log loss."
         for arm in ("full", "causal")
     ]
+
+
+def test_a_line_has_the_ends_of_a_trend_and_the_break_that_is_seen(trends: StudyTrends) -> None:
+    full, _, smooth, _ = trend_lines(trends)
+    assert len(full) == len(TREND_HEADING)
+    assert full[:4] == ("full", ACCURACY, "points", "8")
+    assert full[4].startswith("25.")  # three of four are wrong in the smallest model
+    assert "below, " in full[7]
+    assert full[7].endswith("above")
+    assert smooth[:4] == ("full", LOG_LOSS, "bits per item", "8")
+    assert smooth[7] == "–"
 
 
 def test_too_few_sizes_say_nothing_of_a_break(record: PlanRecord) -> None:

@@ -39,9 +39,14 @@ def trend_section(report: ReportData) -> Mapping[str, Any]:
     """What a page shows of the other yardsticks of a ladder; empty lines where there are none."""
     trends = report.trends
     return {
-        "trends": [_trend_line(trends, trend) for trend in trends.trends],
+        "trends": trend_lines(trends),
         "trend_sentences": list(trend_sentences(trends)),
     }
+
+
+def trend_lines(trends: StudyTrends) -> list[tuple[str, ...]]:
+    """A line for each arm and yardstick: where it begins and ends, and whether a break is seen."""
+    return [_trend_line(trends, trend) for trend in trends.trends]
 
 
 def _trend_line(trends: StudyTrends, trend: SizeTrend) -> tuple[str, ...]:
