@@ -30,6 +30,7 @@ TRENDS_NOTE = (
     " the loss, or to the share of wrong answers; N is without embeddings. No verdict rests on"
     " these yardsticks. Definitions: docs/scaling.md."
 )
+NO_JUMP = "accuracy often has one where the answers improve smoothly"
 TREND_HEADING = (
     *("arm", "yardstick", "unit", "sizes", "smallest", "largest", "no break, p", "break at"),
 )
@@ -118,7 +119,7 @@ def _pair_sentence(trends: StudyTrends, one: SizeTrend, other: SizeTrend) -> Ite
         case [True, True]:
             where = f"by {by_accuracy} and by {by_smooth}"
         case [True, False]:
-            where = f"by {by_accuracy} and not by {smooth.measure.kind}"
+            where = f"by {by_accuracy} and not by {smooth.measure.kind}; {NO_JUMP}"
         case [False, True]:
             where = f"by {by_smooth} and not by accuracy"
         case _:
