@@ -93,3 +93,9 @@ def test_a_label_that_does_not_occur_counts_in_the_interval_as_in_the_score() ->
 
 def test_what_was_computed_over_all_items_at_once_has_no_interval() -> None:
     assert score_interval(evaluation([answer(0, 0.5)], "bleu", bleu=0.25)) is None
+
+
+def test_bits_that_happen_to_be_0_or_1_are_no_shares():
+    """Two options that cannot be told apart cost 1 bit each: Wilson's interval is of a share."""
+    answers = [answer(number, 1.0) for number in range(9)]
+    assert score_interval(evaluation(answers, "log loss")) == (1.0, 1.0)

@@ -18,8 +18,9 @@ from paribus.errors import SpecError
 from paribus.record.study import existing_study
 from paribus.report.laws import law_section
 from paribus.report.markdown import markdown_report
-from paribus.report.page import study_plots
+from paribus.report.page import render_page, study_plots
 from paribus.report.report_data import gather_report_data
+from paribus.report.size_trends import TRENDS_TITLE
 from paribus.spec import resolve
 from paribus.spec.design_reading import load_design
 from paribus.workspace import Execution, Workspace
@@ -181,6 +182,11 @@ def test_the_ladder_of_the_documentation_is_sound() -> None:
     assert design.ladder.sizes == (64, 96, 128, 192, 256)
 
 
+QUESTIONS: dict[str, Any] = {
+    "kind": "choices",
+    "language": {"kind": "recall", "n_documents": 300, "min_length": 4, "max_length": 6},
+    "n_items": 11,
+}
 CLIMBING: dict[str, Any] = {
     "question": "Do a causal model and a prefix-LM have the same law?",
     "factor": "architecture.mask",
@@ -217,7 +223,12 @@ CLIMBING: dict[str, Any] = {
         "rate_power": -0.5,
         "n_seeds": 2,
         "prediction": {"size": 32, "tokens": 40_000},
+        "others": True,
     },
+    "others": [
+        {"kind": "task", "task": QUESTIONS},
+        {"kind": "task", "task": {**QUESTIONS, "measure": "log loss"}},
+    ],
     "arms": {"causal": {}, "prefix": {"architecture": {"mask": "prefix"}}},
 }
 
@@ -233,6 +244,8 @@ def test_a_ladder_is_climbed_predicted_and_drawn(study_cache: Path, tmp_path: Pa
         assert row["outcome"] == "finished"
         assert row["tokens_read"] == pytest.approx(row["planned_tokens"], rel=0.05)
         assert row["parameters"] > row["non_embedding_parameters"] > 0
+        assert 0 <= row["recall.test"] <= 100
+        assert row["recall: log loss.test"] > 0
     report = gather_report_data(study)
     assert [one["arm"] for one in report.predictions] == ["causal", "prefix"]
     section = law_section(report)
@@ -242,4 +255,9 @@ def test_a_ladder_is_climbed_predicted_and_drawn(study_cache: Path, tmp_path: Pa
     plots = study_plots(report)
     assert {"law-compute", "law-parameters", "law-multiplier"} <= set(plots)
     assert len(plots["law-compute"].numbers) == len(rows)
-    assert "## Laws" in markdown_report(report)
+    assert len(plots["trend-1-parameters"].numbers) == len(rows)
+    text = markdown_report(report)
+    assert "## Laws" in text
+    assert f"### {TRENDS_TITLE}" in text
+    assert "3 sizes are too few to say whether a yardstick changes smoothly" in text
+    assert TRENDS_TITLE in render_page(report)

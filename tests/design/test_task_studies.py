@@ -3,6 +3,7 @@ words.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from paribus.cli.run import run
 from paribus.design.asked_tasks import read_asked_task
 from paribus.design.plan import Plan
 from paribus.errors import RecordError, SpecError
-from paribus.record import Study, open_study
+from paribus.record import Study, open_study, read_task_evaluations
 from paribus.record.file_names import EVALUATIONS, PLAN_FILE, STUDIES, asked_items_name
 from paribus.workspace import Execution, Workspace
 
@@ -182,6 +183,43 @@ def test_a_report_on_choices_is_written_with_names_and_without(
         text = next(file for file in files if file.suffix == ".md").read_text("utf-8")
         assert "accuracy at a task, zero-shot (copies.test)" in text
         assert "**Floor.** What needs no model scores up to" in text
+
+
+def test_one_task_by_several_measures_has_a_column_each_over_the_same_items(tmp_path: Path):
+    design = choice_design()
+    task = design["primary"]["measure"]["task"]
+    for measure in ("log loss", "bits per byte"):
+        yardstick = {"kind": "task", "task": {**task, "measure": measure}}
+        design["others"] = [*design.get("others", []), yardstick]
+    study, findings = run_design(design, tmp_path)
+    columns = ["copies.test", "copies: log loss.test", "copies: bits per byte.test"]
+    assert set(findings.plan.items) == set(columns)
+    assert len(set(findings.plan.items.values())) == 1
+    for row in study_rows(study):
+        answers = {}
+        for one in read_task_evaluations(study.root / row["run"]):
+            answers[one.head.measure] = one.answers
+        key_nats, n_bytes, bits = 0.0, 0, 0.0
+        for answer in answers["accuracy"]:
+            weights = [math.exp(-nats) for nats in answer.option_nats]  # by `sum`
+            bits -= math.log2(weights[int(answer.key)] / sum(weights)) / 12
+            key_nats += answer.option_nats[int(answer.key)]
+            n_bytes += answer.option_bytes[int(answer.key)]
+        assert row["copies: log loss.test"] == pytest.approx(bits, rel=1e-5)
+        assert row["copies: bits per byte.test"] == pytest.approx(
+            key_nats / math.log(2) / n_bytes, rel=1e-5
+        )
+    files = write_report("study", runs=tmp_path / "runs", formats="md", out=tmp_path / "out")
+    text = files[0].read_text("utf-8")
+    assert "copies: log loss.test, in bits per item" in text
+
+
+def test_the_same_task_by_the_same_measure_is_refused(tmp_path: Path):
+    design = choice_design()
+    task = {**design["primary"]["measure"]["task"], "measure": "log loss"}
+    design["others"] = [{"kind": "task", "task": task}] * 2
+    with pytest.raises(SpecError, match="the task copies on test by log loss, the task copies on"):
+        planned(design, tmp_path)
 
 
 def test_items_that_were_changed_are_refused(choices: tuple[Study, Findings], tmp_path: Path):

@@ -13,15 +13,18 @@ from paribus.record.address import without_places
 from paribus.record.task_answers import PARENT
 from paribus.spec.yardstick import HEAD, PROBE, TASK
 
+CHOICES = "choices"  # a kind of task, whose table names a measure where it is not accuracy
 YardstickTable = Mapping[str, Any]  # a yardstick as a record holds it
 
 
 def column_of(yardstick: YardstickTable) -> str:
     """What a yardstick's column is called: its kind, or the name of its task, and its split; with
-    what is taken off, where anything is.
+    the measure of choices that is not accuracy, and with what is taken off, where anything is.
     """
     if yardstick["kind"] == TASK:
         name = yardstick["task"]["name"]
+        if yardstick["task"]["kind"] == CHOICES and "measure" in yardstick["task"]:
+            name = f"{name}: {yardstick['task']['measure']}"
         if yardstick.get("minus_parent"):
             name = f"{name} minus the parent's"
         return f"{name}.{yardstick['split']}"

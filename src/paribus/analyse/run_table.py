@@ -27,7 +27,7 @@ from paribus.record.folder import read_stages
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
 from paribus.record.rows import NONFINITE
-from paribus.spec.yardstick import tuning_table
+from paribus.spec.yardstick import PROBE, tuning_table
 
 Row = dict[str, Any]
 WORSE_THAN_UNIGRAM = "worse than the unigram model"
@@ -224,9 +224,19 @@ def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
         return []
     if is_sweep and tune is not None:
         return [tuning_table(primary, tune.split)]
-    if purpose in ("sweep", "length", "bracket", "variance", "ladder", "predicted"):
+    if purpose in ("ladder", "predicted"):
+        return [primary, *ladder_yardsticks(plan)]
+    if purpose in ("sweep", "length", "bracket", "variance"):
         return [primary]
     return [primary, *(other.table for other in plan.design.others)]
+
+
+def ladder_yardsticks(plan: PlanRecord) -> list[dict[str, Any]]:
+    """The yardsticks beside the primary that runs of a ladder are asked, too: no probes."""
+    ladder = plan.design.table.get("ladder") or {}
+    if not ladder.get("others"):
+        return []
+    return [other.table for other in plan.design.others if other.kind != PROBE]
 
 
 def _cell_outcome(

@@ -111,7 +111,7 @@ def ladder_points(plan: PlanRecord, rows: Sequence[Row]) -> list[LawPoint]:
                 loss=row[column],
                 arm=row["arm"],
                 seed=row["seed"],
-                rung=f"{row['size']}:{_duration(plan, row)}",
+                rung=f"{row['size']}:{run_duration(plan, row)}",
             )
         )
     return points
@@ -145,11 +145,19 @@ def prediction_tables(plan: PlanRecord, rows: Sequence[Row], n_seeds: int) -> li
     return [one.table for one in predict_rung(plan, fit, n_seeds)]
 
 
-def _duration(plan: PlanRecord, row: Row) -> int:
+def run_duration(plan: PlanRecord, row: Row) -> int:
     """Which of the durations of its rung a run has."""
     rung = _rung(plan, row["size"])
     distances = [abs(row["planned_tokens"] - n_tokens) for n_tokens in rung.tokens]
     return distances.index(min(distances))
+
+
+def longest_duration(plan: PlanRecord) -> int:
+    """Which duration is the longest that all sizes have."""
+    place = min(len(rung.tokens) for rung in plan.rungs if not rung.is_predicted) - 1
+    if place < 0:
+        raise SpecError("ladder: a size has no duration; raise ladder.max_tokens")
+    return place
 
 
 def _rung(plan: PlanRecord, size: int) -> RungRecord:
@@ -168,12 +176,11 @@ def _path(plan: PlanRecord, arm: str) -> list[tuple[float, float, float]]:
     """Compute, parameters and tokens of an arm at each size, at the longest duration that all
     sizes have.
     """
-    rungs = [rung for rung in plan.rungs if not rung.is_predicted]
-    place = min(len(rung.tokens) for rung in rungs) - 1
-    if place < 0:
-        raise SpecError("ladder: a size has no duration; raise ladder.max_tokens")
+    place = longest_duration(plan)
     path: list[tuple[float, float, float]] = []
-    for rung in rungs:
+    for rung in plan.rungs:
+        if rung.is_predicted:
+            continue
         own, n_tokens = rung.arms[arm], rung.tokens[place]
         flops = own.work.training_flops * n_tokens / own.work.tokens_read
         path.append((flops, float(own.price.parameters), float(n_tokens)))

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from paribus.analyse.tag_spans import document_span_counts, span_f1
 from paribus.record import TaskAnswer, TaskEvaluation
+from paribus.spec.measure import POINTS, TASK_MEASURES
 
 N_RESAMPLES = 1000
 LEVEL = 0.95
@@ -36,7 +37,8 @@ def score_interval(evaluation: TaskEvaluation, level: float = LEVEL) -> tuple[fl
         return None
     documents = {answer.document for answer in answers}
     is_binary = all(answer.score in (0.0, 1.0) and answer.count == 1.0 for answer in answers)
-    if is_binary and len(documents) == len(answers):
+    is_share = TASK_MEASURES[measure].unit == POINTS
+    if is_share and is_binary and len(documents) == len(answers):
         return wilson_interval(sum(answer.score for answer in answers), len(answers), level)
     sums = _document_sums(answers)
     draws = _draws(len(sums))

@@ -24,6 +24,7 @@ from paribus.spec.design import (
     length_arms,
     sweep_yardstick,
 )
+from paribus.spec.ladder_faults import ladder_others
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.training import Training, scaled_training, steps_of_share
 from paribus.spec.yardstick import OtherYardstick
@@ -177,7 +178,8 @@ def ladder_cells(
     is_predicted: bool = False,
 ) -> tuple[Cell, ...]:
     """Every arm at every size and duration of the ladder under its seeds, small runs first; or of
-    the run that is predicted. They are measured with the primary yardstick alone.
+    the run that is predicted. They are measured with the primary yardstick, and with others where
+    the ladder says so.
 
     `rung_rates`, by size and arm, are what sweeps on the ladder have found. Without them,
     `rate_power` leads from the rates of the base to those of other sizes.
@@ -185,9 +187,8 @@ def ladder_cells(
     ladder = plan.design.ladder
     if ladder is None:
         return ()
-    kind = _cell_kind(
-        "predicted" if is_predicted else "ladder", (plan.design.primary.measure,), plan
-    )
+    measures = (plan.design.primary.measure, *ladder_others(plan.design))
+    kind = _cell_kind("predicted" if is_predicted else "ladder", measures, plan)
     base_size = resolve(plan.arms[0].run.last_architecture).d_model
     cells: list[Cell] = []
     for rung in plan.rungs:

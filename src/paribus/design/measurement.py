@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -48,7 +49,8 @@ def measure_run(
         evaluate_probe(folder, texts[-1], yardstick, device)
     elif isinstance(yardstick, TaskYardstick):
         column = column_of(yardstick.model_dump(mode="json"))
-        prepared = read_asked_task(*asked_tasks[column])
+        # Tasks that differ in their measure alone have one file of items.
+        prepared = replace(read_asked_task(*asked_tasks[column]), task=yardstick.task)
         checkpoint = latest_checkpoint(folder / CHECKPOINTS).checkpoint
         if checkpoint is None:
             raise RecordError(f"{folder} has no complete checkpoint; train it further")

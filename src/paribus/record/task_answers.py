@@ -57,8 +57,9 @@ class TaskAnswer:
 
     item: str
     document: str  # items of one document are no independent evidence
-    score: float  # accuracy: 1 or 0, or a share where options tie; bits per byte: bits
-    count: float  # accuracy: 1; bits per byte: bytes
+    # accuracy: 1 or 0, or a share where options tie; bits per byte, log loss: bits
+    score: float
+    count: float  # accuracy, log loss: 1; bits per byte: bytes
     chosen: int | str
     key: int | str
     option_nats: tuple[float, ...] = ()  # -log p(option | context); () without options

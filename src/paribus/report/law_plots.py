@@ -4,7 +4,7 @@ what compute one arm saves against another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -26,6 +26,7 @@ from paribus.report.curve_plots import HEIGHT, ChartRow
 from paribus.report.laws import describe_interval
 from paribus.report.numbers import format_count, format_flops, score, significant
 from paribus.report.report_data import ReportData
+from paribus.spec.yardstick import table_measure
 
 FLOPS_TITLE = "training FLOPs"
 LOSS_ROOM, FACTOR_ROOM = 1.03, 1.5  # on either side of what an axis shows: a factor
@@ -37,7 +38,7 @@ def law_plots(report: ReportData) -> list[Plot]:
     laws = report.laws
     if laws is None or isinstance(laws, str):
         return []
-    points = list(_run_points(report))
+    points = list(run_points(report, report.plan.design.primary.measure.table))
     plots = [
         _loss_plot(report, laws, points, "compute"),
         _loss_plot(report, laws, points, "parameters"),
@@ -47,8 +48,9 @@ def law_plots(report: ReportData) -> list[Plot]:
     return plots
 
 
-def _run_points(report: ReportData) -> Iterator[ChartRow]:
-    column, unit = column_of(report.plan.design.primary.measure.table), report.measure.unit
+def run_points(report: ReportData, yardstick: Mapping[str, Any]) -> Iterator[ChartRow]:
+    """Every finished run of a ladder that has a score by a yardstick."""
+    column, unit = column_of(yardstick), table_measure(yardstick).unit
     for row in select_rows(report.findings.table.rows, purposes=["ladder", "predicted"]):
         if row["outcome"] == "finished" and row.get(column) is not None:
             yield {
@@ -100,13 +102,13 @@ def _loss_chart(
         fits += [{"arm": arm, **vars(one)} for one in curve]
     span = _domain([row["loss"] for row in (*points, *fits)], LOSS_ROOM)
     fits = [_within(row, span) for row in fits]
-    x, y = _log_axis(alt.X, over, words), _log_axis(alt.Y, "loss", unit, span)
+    x, y = log_axis(alt.X, over, words), log_axis(alt.Y, "loss", unit, span)
     inside = [row for row in fits if not row["extrapolated"]]
     tooltips = [alt.Tooltip(f"{name}:N") for name in ("arm", "score", "tokens", "seed")]
     band = (
         alt.Chart(chart_data(fits, order))
         .mark_area(opacity=0.12, clip=True)
-        .encode(x=x, y=_log_axis(alt.Y, "low", unit, span), y2="high:Q", color=shade)
+        .encode(x=x, y=log_axis(alt.Y, "low", unit, span), y2="high:Q", color=shade)
     )
     dashes = arm_dashes(order, arms)
     beyond = (
@@ -175,13 +177,13 @@ def _multiplier_chart(rows: Sequence[ChartRow], names: Sequence[str]) -> alt.Lay
     )
     span = _domain([1.0, *(row["factor"] for row in rows)], FACTOR_ROOM)
     rows = [_within(row, span) for row in rows]
-    x = _log_axis(alt.X, "compute", FLOPS_TITLE)
-    y = _log_axis(alt.Y, "factor", "multiplier", span)
+    x = log_axis(alt.X, "compute", FLOPS_TITLE)
+    y = log_axis(alt.Y, "factor", "multiplier", span)
     tooltips = [alt.Tooltip("pair:N"), alt.Tooltip("factor:Q", format=".3~g")]
     band = (
         alt.Chart(alt.Data(values=list(rows)))
         .mark_area(opacity=0.15, clip=True)
-        .encode(x=x, y=_log_axis(alt.Y, "low", "multiplier", span), y2="high:Q", color=shade)
+        .encode(x=x, y=log_axis(alt.Y, "low", "multiplier", span), y2="high:Q", color=shade)
     )
     one = (
         alt.Chart(alt.Data(values=[{"factor": 1}])).mark_rule(color=css_colour("muted")).encode(y=y)
@@ -200,9 +202,10 @@ def _multiplier_chart(rows: Sequence[ChartRow], names: Sequence[str]) -> alt.Lay
     return layer_charts(one, band, beyond, lines)
 
 
-def _log_axis(
+def log_axis(
     channel: Any, field: str, title: str, domain: tuple[float, float] | None = None
 ) -> Any:
+    """A logarithmic axis, over a domain where one is given."""
     scale = alt.Scale(type="log", nice=False, zero=False)
     if domain is not None:
         scale = alt.Scale(type="log", nice=False, zero=False, domain=list(domain))

@@ -30,6 +30,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.size_trends import trend_section
 
 LAWS_TITLE = "Laws"
 EXPONENTS_TITLE = "Do exponents differ?"
@@ -213,6 +214,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
             "fault": laws,
             "refusal": describe_refusal(report.predictions),
             "unknown_arms": describe_unknown_arms(report),
+            **trend_section(report),
         }
     return {
         "unbounded": describe_unbounded(laws),
@@ -226,6 +228,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         "predictions": prediction_lines(report, report.predictions),
         "refusal": describe_refusal(report.predictions),
         "unknown_arms": describe_unknown_arms(report),
+        **trend_section(report),
     }
 
 

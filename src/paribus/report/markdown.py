@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.contrasts import (
@@ -50,6 +51,7 @@ from paribus.report.rank_effect import RANK_TITLE, rank_note, rank_sentences
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
 from paribus.report.series import describe_series
+from paribus.report.size_trends import TREND_HEADING, TRENDS_NOTE, TRENDS_TITLE
 from paribus.report.tables import (
     INSIDE_HEADING,
     INSIDE_NOTE,
@@ -211,6 +213,7 @@ def _law_section(report: ReportData) -> Iterator[str]:
         yield f"{_escape_markdown(section['unknown_arms'])}\n"
     if "fault" in section:
         yield f"There is no law: {_escape_markdown(section['fault'])}"
+        yield from _trend_section(section)
         return
     if section["unbounded"]:
         yield f"{_escape_markdown(section['unbounded'])}\n"
@@ -224,11 +227,23 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if section["predictions"]:
         yield f"\n### {PREDICTIONS_TITLE}\n"
         yield from _table(PREDICTION_HEADING, section["predictions"])
+    yield from _trend_section(section)
     yield f"\n### {READINGS_TITLE}\n\n{_escape_markdown(READINGS_NOTE)}\n"
     yield from _table(READING_HEADING, section["readings"])
     if section["rates"]:
         yield f"\n### {RATES_TITLE}\n\n{_escape_markdown(section['rate_law'])}\n"
         yield from _table(ladder_rate_heading(report), section["rates"])
+
+
+def _trend_section(section: Mapping[str, Any]) -> Iterator[str]:
+    """The other yardsticks of a ladder, size by size."""
+    if not section["trends"]:
+        return
+    yield f"\n### {TRENDS_TITLE}\n\n{_escape_markdown(TRENDS_NOTE)}\n"
+    yield from _table(TREND_HEADING, section["trends"])
+    yield ""
+    for sentence in section["trend_sentences"]:
+        yield f"- {_escape_markdown(sentence)}"
 
 
 def _inside_section(report: ReportData) -> Iterator[str]:

@@ -62,6 +62,7 @@ from paribus.report.rate_plot import rate_plot
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
 from paribus.report.series import describe_series
+from paribus.report.size_trends import TREND_HEADING, TRENDS_NOTE, TRENDS_TITLE
 from paribus.report.tables import (
     INSIDE_HEADING,
     INSIDE_NOTE,
@@ -76,6 +77,7 @@ from paribus.report.tables import (
 from paribus.report.text_read import describe_text_differences
 from paribus.report.times import time_block
 from paribus.report.toml_text import design_toml
+from paribus.report.trend_plots import trend_plots
 from paribus.report.trust import trust_checks
 from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import describe_fresh_seeds, quote_comparison, verdict_texts
@@ -107,6 +109,7 @@ def _own_plots(report: ReportData) -> dict[str, Plot]:
         learning_plot(report),
         *difference_plots(report),
         *law_plots(report),
+        *trend_plots(report),
         *prediction_plot(report),
         rate_plot(report),
     ]
@@ -203,6 +206,9 @@ def _table_values(report: ReportData) -> dict[str, Any]:
             RATES_TITLE,
         ),
         "readings_note": READINGS_NOTE,
+        "trends_title": TRENDS_TITLE,
+        "trends_note": TRENDS_NOTE,
+        "trend_heading": TREND_HEADING,
         "inside_heading": INSIDE_HEADING,
         "inside_note": INSIDE_NOTE,
         "inside_tables": inside_tables(report),

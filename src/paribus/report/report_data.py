@@ -14,6 +14,7 @@ from paribus.analyse import Findings, study_findings
 from paribus.analyse.law_sensitivity import OtherReading
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.run_table import Row, RowTable
+from paribus.analyse.size_trends import StudyTrends, study_trends
 from paribus.analyse.study_laws import StudyLaws, study_laws, study_readings
 from paribus.analyse.study_probes import StudyProbe, study_probes
 from paribus.errors import RecordError, SpecError
@@ -87,6 +88,11 @@ class ReportData:
         if self.laws is None or isinstance(self.laws, str):
             return []
         return study_readings(self.plan, self.findings.table.rows, self.laws)
+
+    @cached_property
+    def trends(self) -> StudyTrends:
+        """How the other yardsticks of a ladder change with size; none where it has none."""
+        return study_trends(self.plan, self.findings.table.rows)
 
     @property
     def order(self) -> list[str]:

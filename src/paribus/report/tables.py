@@ -202,6 +202,8 @@ def _table_title(name: str, measure: Measure) -> str:
     if measure.is_inside:
         name = name.removesuffix(".test")
         return f"{name}, in {measure.unit}" if measure.unit else name
+    if measure.kind in name:
+        return f"{name}, in {measure.unit}"
     return f"{name}, {measure.kind} in {measure.unit}"
 
 

@@ -19,6 +19,7 @@ from paribus.spec.design import (
 )
 from paribus.spec.factor_faults import factor_faults, overruled_faults
 from paribus.spec.ladder_faults import ladder_faults
+from paribus.spec.tasks import CHOICE_ACCURACY, ChoicesTask
 from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick
 
 MAX_ALPHA = 0.05  # of false alarms, over all looks
@@ -180,6 +181,8 @@ def _length_faults(design: Design) -> Iterator[str]:
 def _yardstick_name(measure: OtherYardstick) -> str:
     if isinstance(measure, TaskYardstick):
         task = f"the task {measure.task.name} on {measure.split}"
+        if isinstance(measure.task, ChoicesTask) and measure.task.measure != CHOICE_ACCURACY:
+            task = f"{task} by {measure.task.measure}"
         if measure.minus_parent:
             return f"{task}, minus the parent's"
         return task

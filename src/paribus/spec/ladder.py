@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -57,3 +58,7 @@ class Ladder(Spec):
     """Number of seeds: the first of the design's."""
     prediction: Prediction | None = None
     """A larger run that is predicted before it is made."""
+    others: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Whether every run of the ladder is also measured by the yardsticks under `others` of the
+    design. Probes are not among them.
+    """

@@ -8,6 +8,7 @@ from paribus.spec.design_spec import Design
 from paribus.spec.design_values import OPEN_SEEDS
 from paribus.spec.factor import leaves_of, level_paths
 from paribus.spec.ladder import Ladder
+from paribus.spec.yardstick import OtherYardstick, ProbeYardstick
 
 MIN_SIZES = 3  # that have two durations
 MIN_RATE_SIZES = 3  # at which rates are swept
@@ -38,6 +39,11 @@ def ladder_faults(design: Design) -> Iterator[str]:
             " a loss; use 'halves', 'pairs' or 'pseudo'"
         )
     yield from _rate_faults(design, ladder)
+    if ladder.others and not ladder_others(design):
+        yield (
+            "ladder.others is true, but others has no yardstick that is not a probe; name one"
+            " there, such as a task, or leave it out"
+        )
     for name, table in design.arms.items():
         for path in leaves_of(table):
             if path in _GROWN:
@@ -46,6 +52,13 @@ def ladder_faults(design: Design) -> Iterator[str]:
         for path in level_paths(factor):
             if path in _GROWN or (ladder.depth == "proportional" and path.endswith("n_layers")):
                 yield f"factors.{name} is about {path}, which the ladder moves; choose one"
+
+
+def ladder_others(design: Design) -> tuple[OtherYardstick, ...]:
+    """The further yardsticks that runs of the ladder are measured by."""
+    if design.ladder is None or not design.ladder.others:
+        return ()
+    return tuple(one for one in design.others if not isinstance(one, ProbeYardstick))
 
 
 def _rate_faults(design: Design, ladder: Ladder) -> Iterator[str]:

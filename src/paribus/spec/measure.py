@@ -10,7 +10,11 @@ from typing import Literal
 
 LikelihoodKind = Literal["likelihood", "pseudo-likelihood"]
 POINTS = "points"
-_SINGULARS = {POINTS: "point", "bits per byte": "bit per byte"}
+_SINGULARS = {
+    POINTS: "point",
+    "bits per byte": "bit per byte",
+    "bits per item": "bit per item",
+}
 
 
 def with_unit(number: str, unit: str) -> str:
@@ -104,6 +108,7 @@ _TASK_MEASURES = (
     _points("rouge-2"),
     _points("rouge-l"),
     Measure(kind="bits per byte", unit="bits per byte", lower_is_better=True),
+    Measure(kind="log loss", unit="bits per item", lower_is_better=True),
 )
 _DIFFERENCES = tuple(minus_parent(measure) for measure in _TASK_MEASURES if measure.adds_up)
 # what a probe finds, by its kind: the unit of each quantity that a design can show

@@ -21,6 +21,7 @@ TaskSplit = Literal["train", "valid", "test"]
 Normalisation = Literal["sum", "token", "byte", "unconditional"]
 KeyForm = Literal["index", "number", "letter", "text"]
 TooLong = Literal["leave out", "cut"]
+ChoiceMeasure = Literal["accuracy", "bits per byte", "log loss"]
 LabelMeasure = Literal["accuracy", "matthews", "macro f1"]
 TagMeasure = Literal["accuracy", "span f1"]
 GenerationMeasure = Literal[
@@ -29,6 +30,7 @@ GenerationMeasure = Literal[
 Texts = Annotated[tuple[str, ...], Field(min_length=2)]
 LanguageTable = Annotated[InventedLanguage, Field(discriminator="kind"), BeforeValidator(read_kind)]
 MAX_NAME = 100
+CHOICE_ACCURACY = "accuracy"  # the measure of choices, unless another is asked for
 
 
 class TaskData(Spec):
@@ -139,6 +141,12 @@ class ChoicesTask(TaskData):
     """
     unconditional: str = "Answer:"
     """The context of the unconditional score."""
+    measure: Annotated[
+        ChoiceMeasure, Field(exclude_if=lambda measure: measure == CHOICE_ACCURACY)
+    ] = CHOICE_ACCURACY
+    """The primary measure: how often the right option is chosen, the bits of the right option per
+    byte, or the bits of its share of all options, `log loss`. Accuracy is kept beside it.
+    """
 
     @model_validator(mode="after")
     def _require_context(self) -> ChoicesTask:

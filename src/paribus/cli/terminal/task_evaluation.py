@@ -20,6 +20,7 @@ from paribus.record import TaskEvaluation, read_stages
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.report.numbers import DASH, format_percent, score
 from paribus.runtime import select_device
+from paribus.spec.measure import TASK_MEASURES
 from paribus.spec.stages import stage_corpus
 from paribus.spec.task_loading import load_task
 from paribus.spec.tasks import FewShot, Protocol, Task, ZeroShot
@@ -27,7 +28,7 @@ from paribus.workspace import Workspace
 
 LEFT_ALIGNED = ("run", "task", "protocol", "measure", "label")
 FLOORS = ("uniform", "majority", "length")
-_PLAIN_MEASURES = ("matthews", "bits per byte")  # which are no shares
+_PLAIN_MEASURES = ("matthews", "bits per byte", "log loss")  # which are no shares
 
 
 @dataclass(frozen=True)
@@ -184,12 +185,14 @@ def results_json(results: Sequence[NamedEvaluation]) -> list[dict[str, Any]]:
 
 
 def is_above_floor(evaluation: TaskEvaluation) -> bool | None:
-    """Whether the whole interval lies above the highest floor; None where there is no floor or no
-    interval.
+    """Whether the whole interval is better than the highest floor; None where there is no floor or
+    no interval.
     """
     interval, floor = score_interval(evaluation), evaluation.highest_floor
     if interval is None or floor is None:
         return None
+    if TASK_MEASURES[evaluation.head.measure].lower_is_better:
+        return interval[1] < floor
     return interval[0] > floor
 
 

@@ -9,11 +9,16 @@ from itertools import islice
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paribus.corpus.tasks import ChoiceItem
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks.arms import asked_model_arm
+from paribus.evaluate.tasks.choice_measures import (
+    Options,
+    ScoredOptions,
+    measure_choices,
+    measure_floors,
+)
 from paribus.evaluate.tasks.floors import (
     choice_floors,
     choose_options,
@@ -25,10 +30,9 @@ from paribus.masks import looks_ahead
 from paribus.objectives import require_no_leak
 from paribus.objectives.framing import Ids, LaidItem, item_problems, lay_item
 from paribus.record import TaskAnswer
-from paribus.spec.tasks import Normalisation
+from paribus.spec.tasks import CHOICE_ACCURACY, ChoiceMeasure, Normalisation
 
 T = TypeVar("T")
-Options = Sequence[Sequence[float]]  # of each item, one value for each option
 NORMALISATIONS: tuple[Normalisation, ...] = ("sum", "token", "byte", "unconditional")
 CHUNK_ITEMS = 2**13  # laid out at a time
 
@@ -48,11 +52,12 @@ def ask_choices(
     normalisation: Normalisation = "byte",
     unconditional: str = "Answer:",
     *,
+    measure: ChoiceMeasure = CHOICE_ACCURACY,
     max_positions: int | None = None,
     chunk_size: int = CHUNK_ITEMS,
 ) -> ChoiceAnswers:
-    """Which option a model chooses for each item, and every option's nats, whatever the size of a
-    batch or a chunk.
+    """Which option a model chooses for each item, what it scores by a measure, and every option's
+    nats, whatever the size of a batch or a chunk.
 
     Where no item has a context, there is no unconditional score beside it.
     """
@@ -71,20 +76,22 @@ def ask_choices(
     tokens = _by_item(queue.n_tokens, bounds)
     n_truncated = [queue.n_truncated[first] for first, _ in bounds]
     n_bytes = [tuple([len(option.encode()) for option in item.options]) for item in items]
-    floors = choice_floors(items, tokens, n_bytes, normalisation)
+    floors = measure_floors(measure, items, choice_floors(items, tokens, n_bytes, normalisation))
     nats, nats_alone = queue.nats()
     own_nats = _by_item(nats, bounds)
     own_alone = _by_item(nats_alone, bounds)
     results = _choose(items, ways, (own_nats, tokens, n_bytes, own_alone))
-    right, chosen = (values.tolist() for values in results[normalisation])
+    primary = results[normalisation]
+    sums, counts = measure_choices(measure, primary, items, own_nats, n_bytes)
+    chosen = primary.chosen_N.tolist()
     answers: list[TaskAnswer] = []
     for number, item in enumerate(items):
         answers.append(
             TaskAnswer(
                 item=item.name,
                 document=item.document,
-                score=right[number],
-                count=1.0,
+                score=sums[number],
+                count=counts[number],
                 chosen=chosen[number],
                 key=item.key,
                 option_nats=own_nats[number],
@@ -94,7 +101,7 @@ def ask_choices(
                 option_unconditional_nats=own_alone[number],
             )
         )
-    accuracy = {f"by {way}": float(results[way][0].mean()) for way in ways}
+    accuracy = {f"by {way}": float(results[way].right_N.mean()) for way in ways}
     return ChoiceAnswers(tuple(answers), accuracy, floors)
 
 
@@ -191,8 +198,8 @@ def _choose(
     items: Sequence[ChoiceItem],
     ways: Sequence[Normalisation],
     values: tuple[Options, Options, Options, Options],
-) -> dict[Normalisation, tuple[NDArray[np.float64], NDArray[np.int64]]]:
-    """By each normalisation, the score of every item and the option that is chosen; `values` are
+) -> dict[Normalisation, ScoredOptions]:
+    """By each normalisation, the scores of all options and the one that is chosen; `values` are
     nats, tokens, bytes and unconditional nats of the options.
     """
     nats, tokens, n_bytes, alone = values
@@ -203,10 +210,11 @@ def _choose(
     alone_NO = nats_NO
     if "unconditional" in ways:
         alone_NO = padded_options(alone, 0.0)
-    results: dict[Normalisation, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+    results: dict[Normalisation, ScoredOptions] = {}
     for way in ways:
         scores = option_scores(nats_NO, tokens_NO, bytes_NO, alone_NO, way)
-        results[way] = choose_options(scores, keys)
+        right, chosen = choose_options(scores, keys)
+        results[way] = ScoredOptions(scores, right, chosen)
     return results
 
 

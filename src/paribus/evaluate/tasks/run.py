@@ -41,6 +41,7 @@ from paribus.record import (
 )
 from paribus.runtime import cudnn_version
 from paribus.spec.tasks import (
+    CHOICE_ACCURACY,
     ChoicesTask,
     FewShot,
     GenerationTask,
@@ -185,14 +186,16 @@ def ask_prepared(
     else:
         assert isinstance(task, ChoicesTask | LabelsTask)
         choices = [item for item in items if isinstance(item, ChoiceItem)]
+        own = task.measure if isinstance(task, ChoicesTask) else CHOICE_ACCURACY
         result = ask_choices(
             asked_model,
             choices,
             task.normalisation,
             task.unconditional,
+            measure=own,
             max_positions=max_positions,
         )
-        measure, label, summary = "accuracy", arm.label, dict(result.accuracy)
+        measure, label, summary = own, arm.label, dict(result.accuracy)
         floors = result.floors
         if isinstance(task, LabelsTask):
             measure = task.measure
