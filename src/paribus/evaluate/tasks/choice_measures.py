@@ -58,7 +58,7 @@ def log_loss_bits(scores_NO: NDArray[np.float64], keys_N: NDArray[np.int64]) -> 
     """
     right_N = scores_NO[np.arange(len(keys_N)), keys_N]
     with np.errstate(invalid="ignore"):  # where no option has any probability
-        return (logsumexp(scores_NO, axis=1) - right_N) / math.log(2)
+        return (np.asarray(logsumexp(scores_NO, axis=1)) - right_N) / math.log(2)
 
 
 def measure_floors(
