@@ -25,7 +25,7 @@ from typing import Any
 
 import paribus as pb
 from paribus.analyse.rate_fit import RateFit, fit_rates
-from paribus.design.compiled_cache import compile_variables
+from paribus.design.compiled_cache import compile_threads, compile_variables
 from paribus.design.mps import shared_gpu
 from paribus.record.file_names import ROWS_FILE, STATE_FILE
 from paribus.record.rows import last_row
@@ -150,8 +150,9 @@ def main() -> None:
     ]
     pb.build_corpus({"corpus": trials[0].tables(asked)["corpus"]}, cache=asked.cache)
     cache = pb.Workspace(cache=asked.cache).cache_folder
+    n_threads = compile_threads(os.cpu_count() or 1, asked.jobs)
     with shared_gpu() as variables:
-        os.environ.update(variables | compile_variables(cache, asked.jobs, os.environ))
+        os.environ.update(variables | compile_variables(cache, n_threads, os.environ))
         os.environ["OMP_NUM_THREADS"] = "1"
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(asked.jobs, context) as pool:
