@@ -71,7 +71,6 @@ def _loss_plot(report: ReportData, laws: StudyLaws, points: Sequence[ChartRow], 
     """
     words = FLOPS_TITLE if over == "compute" else "parameters"
     title = f"Loss against {words}"
-    number = format_flops if over == "compute" else format_count
     spec = chart_spec(
         _loss_chart(report, laws, points, over, words),
         f"{title}, both on logarithmic axes: {len(points)} runs of {len(laws.arms)} arms.",
@@ -85,10 +84,15 @@ def _loss_plot(report: ReportData, laws: StudyLaws, points: Sequence[ChartRow], 
         " dashed beyond the data. Other points lie above or below for their durations.",
         spec=spec,
         heading=("arm", words, "tokens", "seed", report.measure.unit),
-        numbers=tuple(
-            (one["arm"], number(one[over]), one["tokens"], one["seed"], one["score"])
-            for one in points
-        ),
+        numbers=point_cells(points, over),
+    )
+
+
+def point_cells(points: Sequence[ChartRow], over: str) -> tuple[tuple[str, ...], ...]:
+    """The runs of a plot over compute or parameters, as lines of its table."""
+    number = format_flops if over == "compute" else format_count
+    return tuple(
+        (one["arm"], number(one[over]), one["tokens"], one["seed"], one["score"]) for one in points
     )
 
 

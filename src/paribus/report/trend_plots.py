@@ -18,8 +18,7 @@ from paribus.report.charts import (
     layer_charts,
 )
 from paribus.report.curve_plots import HEIGHT, ChartRow
-from paribus.report.law_plots import FLOPS_TITLE, log_axis, run_points
-from paribus.report.numbers import format_count, format_flops
+from paribus.report.law_plots import FLOPS_TITLE, log_axis, point_cells, run_points
 from paribus.report.report_data import ReportData
 
 AXES = {"compute": FLOPS_TITLE, "parameters": "parameters"}
@@ -39,7 +38,6 @@ def _trend_plot(
     report: ReportData, column: str, points: Sequence[ChartRow], over: str, place: int
 ) -> Plot:
     words, measure = AXES[over], column_measure(report.plan, column)
-    number = format_flops if over == "compute" else format_count
     title = f"{column} against {words}"
     n_arms = len({one["arm"] for one in points})
     return Plot(
@@ -54,10 +52,7 @@ def _trend_plot(
             HEIGHT,
         ),
         heading=("arm", words, "tokens", "seed", measure.unit),
-        numbers=tuple(
-            (one["arm"], number(one[over]), one["tokens"], one["seed"], one["score"])
-            for one in points
-        ),
+        numbers=point_cells(points, over),
     )
 
 
