@@ -274,9 +274,11 @@ def test_these_studies_are_kept() -> None:
     assert KEPT == [
         "bidirectional-input-hour",
         "encoder-decoder-hour",
+        "expert-domains-hour",
         "inside-masked-hour",
         "inside-prefix-hour",
         "mixed-attention-hour",
+        "positions-hour",
         "positions-masked-hour",
         "rank-hour",
         "understanding-hour",
