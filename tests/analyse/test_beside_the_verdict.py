@@ -146,11 +146,13 @@ def test_times_are_means_over_the_runs_that_kept_a_clock():
 
 def test_steps_are_timed_without_what_was_compiled():
     rows = [
-        {"arm": "a", "seconds": 42.0, "compile_seconds": 40.0, "n_steps": 4, "tokens_read": 8},
-        {"arm": "a", "seconds": 4.0, "compile_seconds": None, "n_steps": 4, "tokens_read": 8},
-        {"arm": "a", "seconds": 5.0, "compile_seconds": 5.0, "n_steps": 4, "tokens_read": 8},
+        {"arm": "a", "seconds": 42.0, "compile_seconds": 34.0, "compile_wait_seconds": 6.0},
+        {"arm": "a", "seconds": 4.0, "compile_seconds": None},
+        {"arm": "a", "seconds": 5.0, "compile_seconds": 5.0},
     ]
-    assert run_times(rows, "a") == RunTimes(23.0, 0.75, 3.0, 20.0)
+    for row in rows:
+        row |= {"n_steps": 4, "tokens_read": 8}
+    assert run_times(rows, "a") == RunTimes(23.0, 0.75, 3.0, 17.0, 3.0)
     assert run_times(rows[2:], "a") is None  # it has no speed
 
 

@@ -64,6 +64,19 @@ def test_the_pace_leaves_out_what_was_compiled_and_the_end_tells_of_it(terminal)
     assert told(console).splitlines()[-1].endswith("compiling took 43 s of 44 s")
 
 
+def test_the_wait_for_others_who_compile_is_told_apart_from_compiling():
+    console = page(200, terminal=False)
+    with training_bar(console, 10, compiles=True) as watch:
+        for step in range(2):
+            seconds = (step + 1) / 2 + 43.0
+            watch.row(row(step, seconds=seconds, compile_seconds=3.0, compile_wait_seconds=40.0))
+            assert str(watch.pace) == "2k tokens/s"
+    assert told(console).splitlines()[-1] == (
+        "compiling took 3.0 s of 44 s, and 40 s went to waiting for others who compiled the same"
+        " code"
+    )
+
+
 def test_a_row_in_which_all_was_compiling_leaves_the_pace_as_it_was():
     with training_bar(page(200, terminal=False), 10) as watch:
         watch.row(row(0, compile_seconds=0.5))

@@ -2,12 +2,15 @@
 
 import errno
 import fcntl
+import getpass
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from torch._inductor.runtime import cache_dir_utils
 
 from paribus.design import worker
 from paribus.design.compiled_cache import (
@@ -48,6 +51,41 @@ def test_what_the_user_has_set_stays(tmp_path: Path) -> None:
     own = {TRITON_VARIABLE: "/own", THREADS_VARIABLE: "3"}
     assert set(compile_variables(tmp_path, 2, own)) == {COMPILED_FOLDER_VARIABLE}
     assert compile_variables(tmp_path, 2, {**own, COMPILED_FOLDER_VARIABLE: "/own too"}) == {}
+
+
+@pytest.mark.parametrize("user", ["someone", "WORK\\someone", None])  # one as in a domain
+def test_folders_that_torch_sets_when_it_compiles_are_not_what_the_user_has_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str | None
+) -> None:
+    for name in ALL:
+        monkeypatch.setenv(name, "")  # torch writes to it below; it is put back in the end
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if user is None:
+        monkeypatch.setattr(getpass, "getuser", nameless)
+    else:
+        monkeypatch.setenv("LOGNAME", user)
+    cache_dir_utils.cache_dir()  # as torch calls it whenever it compiles
+    monkeypatch.setenv(TRITON_VARIABLE, cache_dir_utils.triton_cache_dir(7))  # as on a GPU
+    assert Path(os.environ[COMPILED_FOLDER_VARIABLE]).parent == tmp_path
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    settings = CompileSettings.of(cache, 2, os.environ)
+    assert settings.user_variables == {}
+    assert compile_variables(cache, 2, os.environ) == shared_variables(cache, 2)
+    # also on a node that has inherited them
+    assert settings.node_variables(os.environ) == shared_variables(cache, 2)
+
+
+def nameless() -> str:
+    raise OSError("No username set in the environment")
+
+
+def test_a_folder_of_the_user_beside_that_of_torch_stays(tmp_path: Path) -> None:
+    own = {COMPILED_FOLDER_VARIABLE: str(Path(tempfile.gettempdir()) / "torchinductor_own_study")}
+    assert set(compile_variables(tmp_path, 2, own)) == {TRITON_VARIABLE, THREADS_VARIABLE}
+    with_triton = {**own, TRITON_VARIABLE: f"{own[COMPILED_FOLDER_VARIABLE]}/triton/0"}
+    assert CompileSettings.of(tmp_path, 2, with_triton).user_variables == own
 
 
 def test_workers_of_this_machine_are_told_of_it(

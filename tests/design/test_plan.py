@@ -523,8 +523,9 @@ def test_the_pace_of_runs_that_compile_all_along_is_that_of_their_steps(
     shutil.copytree(finished_home, tmp_path / "runs")
     for path in (tmp_path / "runs").glob("*/rows.jsonl"):
         rows = [json.loads(line) for line in path.read_text().splitlines()]
-        for number, row in enumerate(rows, 1):  # ten seconds of compiling before every row
-            row |= {"seconds": 11.0 * number, "compile_seconds": 10.0 * number}
+        for number, row in enumerate(rows, 1):  # ten seconds for its code before every row
+            row |= {"seconds": 11.0 * number, "compile_seconds": 7.0 * number}
+            row["compile_wait_seconds"] = 3.0 * number
             row["dense_flops"] = 100.0 * number
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     cost = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path / "runs", device="cpu"))

@@ -1,5 +1,6 @@
 """What compiling takes is counted apart: of steps that torch compiles in, and of no other."""
 
+import fcntl
 import json
 import signal
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -19,7 +20,7 @@ from paribus.cli import main
 from paribus.objectives import Problem
 from paribus.train import training_state
 from paribus.train.compile_clock import CompileClock
-from paribus.train.compile_turns import CompileTurns
+from paribus.train.compile_turns import COMPILED_FOLDER_VARIABLE, CompileTurns
 from paribus.train.cuda_graph import WARMUP_STEPS, CUDAGraphRunner
 from paribus.train.learner import Learner
 
@@ -95,7 +96,9 @@ def test_a_call_that_is_counted_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("captures", [False, True])
-def test_steps_count_what_they_compile_and_the_wait_for_their_turn(captures: bool) -> None:
+def test_steps_count_what_they_compile_and_apart_from_it_the_wait_for_their_turn(
+    captures: bool,
+) -> None:
     hand = HandClock()
     runner = CUDAGraphRunner[Tensor](torch.device("cpu"), False, SlowTurns(hand))
     runner.captures = captures  # so many launched steps need no CUDA
@@ -108,9 +111,31 @@ def test_steps_count_what_they_compile_and_the_wait_for_their_turn(captures: boo
 
     for _ in range(WARMUP_STEPS):
         assert runner(step, [problem(3)]).sum() == 12
-    waiting = WAITING if captures else 0.0
-    assert runner.clock.seconds == COMPILING + STEP + waiting
-    assert hand.time == runner.clock.seconds + (WARMUP_STEPS - 1) * STEP
+    assert runner.clock.seconds == COMPILING + STEP
+    assert runner.clock.wait_seconds == (WAITING if captures else 0.0)
+    counted = runner.clock.seconds + runner.clock.wait_seconds
+    assert hand.time == counted + (WARMUP_STEPS - 1) * STEP
+
+
+def test_a_wait_is_counted_where_nothing_is_compiled_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPILED_FOLDER_VARIABLE, str(tmp_path))
+    hand = HandClock()
+    turns = CompileTurns("a model")
+    runner = CUDAGraphRunner[Tensor](torch.device("cpu"), False, turns)
+    runner.captures, runner.clock = True, CompileClock(hand)
+    flock = fcntl.flock
+
+    def wait(file: Any, operation: int) -> None:
+        if operation == fcntl.LOCK_EX:
+            hand.time += WAITING
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", wait)
+    for _ in range(WARMUP_STEPS):
+        runner(lambda micro_batches: micro_batches[0].weights_BM, [problem(3)])
+    assert (runner.clock.seconds, runner.clock.wait_seconds) == (0.0, WAITING)
 
 
 class CompiledLearner(Learner):
@@ -147,7 +172,8 @@ def test_where_nothing_is_compiled_rows_say_nothing_of_it(shell: TrainShell) -> 
     shell.write_spec()
     out = shell.train_or_fail().out
     assert "compiling" not in out
-    assert [row for row in rows_of(shell) if "compile_seconds" in row] == []
+    for row in rows_of(shell):
+        assert not {"compile_seconds", "compile_wait_seconds"} & set(row)
 
 
 @pytest.mark.usefixtures("compiles")
@@ -158,6 +184,7 @@ def test_rows_tell_what_steps_compiled_and_not_what_validation_did(shell: TrainS
     (compiling,) = {row["compile_seconds"] for row in rows}  # in the first step, and never after
     assert 0 < compiling <= rows[0]["seconds"] < rows[-1]["seconds"]
     assert "valid_nats" in rows[3]  # whose code is another
+    assert not any("compile_wait_seconds" in row for row in rows)  # nobody else compiled
     (line,) = [line for line in out.splitlines() if line.startswith("compiling took ")]
     assert out.splitlines().index(line) == len(out.splitlines()) - 2  # the folder comes last
 
@@ -177,6 +204,26 @@ def test_a_resumed_run_adds_what_it_compiles_again(shell: TrainShell) -> None:
     assert sums[-1] > before
 
 
+def test_rows_tell_the_wait_apart_and_a_resumed_run_adds_to_it(
+    shell: TrainShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class WaitingLearner(Learner):
+        """A learner whose first step waits for another process."""
+
+        def __init__(self, *arguments: Any):
+            super().__init__(*arguments)
+            self.graph_runner.clock.wait_seconds = WAITING
+
+    monkeypatch.setattr(loop, "Learner", WaitingLearner)
+    shell.write_spec()
+    stop_after(shell, 6)
+    shell.train_or_fail()
+    waits = [row["compile_wait_seconds"] for row in rows_of(shell)]
+    assert waits == sorted(waits)
+    assert set(waits) == {WAITING, 2 * WAITING}
+    assert not any("compile_seconds" in row for row in rows_of(shell))
+
+
 @pytest.mark.usefixtures("compiles")
 def test_a_checkpoint_of_a_time_before_that_clock_goes_on(
     shell: TrainShell, monkeypatch: pytest.MonkeyPatch
@@ -194,7 +241,7 @@ def test_a_checkpoint_of_a_time_before_that_clock_goes_on(
     monkeypatch.setattr(training_state, "load_training_state", older)
     monkeypatch.setattr(loop, "Learner", Learner)  # nothing is compiled any more
     shell.train_or_fail()
-    assert n_counters == [7]
+    assert n_counters == [8]
     rows = rows_of(shell)
     assert len(rows) == 12
     assert "compile_seconds" not in rows[-1]

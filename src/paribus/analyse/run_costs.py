@@ -12,14 +12,15 @@ from paribus.record.rows import seconds_without_compiling
 
 @dataclass(frozen=True)
 class RunTimes:
-    """Means over the runs of an arm. Steps and tokens are timed without what was compiled, which is
-    part of a run's time.
+    """Means over the runs of an arm. Steps and tokens are timed without what was compiled and
+    without the wait for others who compile, which are part of a run's time.
     """
 
     seconds_per_run: float
     seconds_per_step: float
     tokens_per_second: float
     compile_seconds_per_run: float = 0.0
+    compile_wait_seconds_per_run: float = 0.0
 
 
 def run_times(rows: Sequence[Row], arm: str) -> RunTimes | None:
@@ -36,8 +37,14 @@ def run_times(rows: Sequence[Row], arm: str) -> RunTimes | None:
         seconds_per_run=fmean(row["seconds"] for row in timed_rows),
         seconds_per_step=fmean(steps),
         tokens_per_second=fmean(speeds),
-        compile_seconds_per_run=fmean(row.get("compile_seconds") or 0.0 for row in timed_rows),
+        compile_seconds_per_run=_mean_seconds(timed_rows, "compile_seconds"),
+        compile_wait_seconds_per_run=_mean_seconds(timed_rows, "compile_wait_seconds"),
     )
+
+
+def _mean_seconds(rows: Sequence[Row], column: str) -> float:
+    """The mean of a column that only runs have which compiled."""
+    return fmean(row.get(column) or 0.0 for row in rows)
 
 
 def flops_by_purpose(rows: Sequence[Row]) -> dict[str, float]:

@@ -43,7 +43,13 @@ COUNTER_COLUMNS = (
     "valid_nats",
 )
 # of runs that compile, and of runs that end with preferences, on held-out pairs
-OPTIONAL_COLUMNS = ("compile_seconds", "valid_reward_margin", "valid_preferred", "valid_kl")
+OPTIONAL_COLUMNS = (
+    "compile_seconds",
+    "compile_wait_seconds",
+    "valid_reward_margin",
+    "valid_preferred",
+    "valid_kl",
+)
 
 
 @dataclass(frozen=True)

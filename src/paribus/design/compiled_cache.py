@@ -7,6 +7,9 @@ It changes no number: compiled code is found by a hash of what it was compiled f
 from __future__ import annotations
 
 import fcntl
+import getpass
+import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +22,7 @@ COMPILED = "compiled"  # a folder of the cache
 TRITON_VARIABLE = "TRITON_CACHE_DIR"
 THREADS_VARIABLE = "TORCHINDUCTOR_COMPILE_THREADS"
 _FOLDERS = {COMPILED_FOLDER_VARIABLE: "inductor", TRITON_VARIABLE: "triton"}
+_NAMES = (THREADS_VARIABLE, *_FOLDERS)
 
 
 def compile_variables(
@@ -28,7 +32,8 @@ def compile_variables(
     the user has set stays.
     """
     variables = {THREADS_VARIABLE: str(n_threads), **_folders(cache)}
-    return {name: value for name, value in variables.items() if not environment.get(name)}
+    own = _user_variables(environment)
+    return {name: value for name, value in variables.items() if name not in own}
 
 
 def compile_threads(n_cpus: int, n_places: int) -> int:
@@ -46,9 +51,7 @@ class CompileSettings:
 
     @staticmethod
     def of(cache: Path, n_threads: int, environment: Mapping[str, str]) -> CompileSettings:
-        names = (THREADS_VARIABLE, *_FOLDERS)
-        user_variables = {name: environment[name] for name in names if environment.get(name)}
-        return CompileSettings(str(cache.absolute()), n_threads, user_variables)
+        return CompileSettings(str(cache.absolute()), n_threads, _user_variables(environment))
 
     @property
     def table(self) -> dict[str, Any]:
@@ -81,3 +84,29 @@ class CompileSettings:
 
 def _folders(cache: Path) -> dict[str, str]:
     return {name: str(cache.absolute() / COMPILED / folder) for name, folder in _FOLDERS.items()}
+
+
+def _user_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the user has set. A process that has compiled sets its folders itself, and the
+    processes it starts inherit them: those are nobody's choice.
+    """
+    chosen = {name: environment[name] for name in _NAMES if environment.get(name)}
+    compiled, triton = chosen.get(COMPILED_FOLDER_VARIABLE), chosen.get(TRITON_VARIABLE)
+    if compiled and Path(compiled) == _torch_folder():
+        del chosen[COMPILED_FOLDER_VARIABLE]
+    # torch gives each device a folder of its own beside what it compiles
+    if compiled and triton and Path(triton).parent == Path(compiled) / "triton":
+        del chosen[TRITON_VARIABLE]
+    return chosen
+
+
+def _torch_folder() -> Path:
+    """Where torch keeps what it compiles if nobody says where. It is worked out here: to ask torch
+    is to import its compiler, which takes seconds.
+    """
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        user = f"uid_{os.getuid()}"
+    user = re.sub(r'[\\/:*?"<>|]', "_", user)
+    return Path(tempfile.gettempdir()).absolute() / f"torchinductor_{user}"

@@ -16,7 +16,8 @@ Row = dict[str, Any]
 NONFINITE = "nonfinite"  # name → nan, inf or -inf, of numbers that JSON can only write as null
 # what the machine or the code no longer has in common with the run's start
 ENVIRONMENT_CHANGED = "environment_changed"
-CLOCK_FIELDS = ("seconds", "compile_seconds")  # what of a row the clock decides
+# what of a row the clock decides
+CLOCK_FIELDS = ("seconds", "compile_seconds", "compile_wait_seconds")
 _NUMBERS = (
     "tokens_read",
     "tokens_scored",
@@ -217,10 +218,11 @@ def last_row(path: Path) -> Row | None:
 
 
 def seconds_without_compiling(row: Mapping[str, Any]) -> float:
-    """The seconds of training up to a row, less those spent compiling: what a speed is of. Rows of
-    a CPU and older ones do not tell of any.
+    """The seconds of training up to a row, less those spent compiling or waiting for a process that
+    compiles: what a speed is of. Rows of a CPU and older ones do not tell of any.
     """
-    return row["seconds"] - (row.get("compile_seconds") or 0.0)
+    compiling = row.get("compile_seconds") or 0.0
+    return row["seconds"] - compiling - (row.get("compile_wait_seconds") or 0.0)
 
 
 def require_last_step(path: Path, last: Row | None, n_steps: int, advice: str) -> None:

@@ -164,7 +164,7 @@ def design_json(report: ReportData) -> str:
 
 
 def clock_rows(report: ReportData) -> list[dict[str, Any]]:
-    """The seconds of every run, and of one that compiled those of compiling."""
+    """The seconds of every run, and of one that compiled those of compiling and of waiting."""
     rows: list[dict[str, Any]] = []
     for row in report.rows:
         rows.append({name: row[name] for name in CLOCK_COLUMNS if name in row})

@@ -24,13 +24,16 @@ class TimeBlock:
 
 def time_block(report: ReportData) -> TimeBlock:
     """Of every arm: the time of a run and of a step, tokens a second; and where runs were compiled
-    how long that took.
+    how long that took, and how long they waited for others who compiled the same.
     """
     times = {arm: run_times(report.findings.reported_rows, arm) for arm in report.order}
-    compiles = any(own is not None and own.compile_seconds_per_run for own in times.values())
+    there = [own for own in times.values() if own is not None]
     heading = ("arm", "time per run", "time per step", "tokens per second")
-    if compiles:
+    waits = any(own.compile_wait_seconds_per_run for own in there)
+    if waits or any(own.compile_seconds_per_run for own in there):
         heading += ("compiling per run",)
+    if waits:
+        heading += ("waiting to compile per run",)
     return TimeBlock(
         heading=heading,
         lines=[_time_line(arm, own)[: len(heading)] for arm, own in times.items()],
@@ -41,13 +44,14 @@ def time_block(report: ReportData) -> TimeBlock:
 
 def _time_line(arm: str, own: RunTimes | None) -> tuple[str, ...]:
     if own is None:
-        return arm, DASH, DASH, DASH, DASH
+        return arm, DASH, DASH, DASH, DASH, DASH
     return (
         arm,
         format_duration(own.seconds_per_run),
         format_duration(own.seconds_per_step),
         format_count(own.tokens_per_second),
         format_duration(own.compile_seconds_per_run),
+        format_duration(own.compile_wait_seconds_per_run),
     )
 
 

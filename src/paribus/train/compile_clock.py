@@ -1,4 +1,6 @@
-"""How long a run has waited for its code: for torch to compile it, and to capture its steps."""
+"""How long a run has waited for its code: for torch to compile it, to capture its steps, and for
+other processes that compile it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ COMPILER_MODULE = "torch._dynamo.utils"  # counts what torch has compiled
 
 
 class CompileClock:
-    """Seconds of the host in calls that had something to compile.
+    """Seconds of the host in calls that had something to compile, and in waiting for a turn.
 
     Whether a call compiles is asked of torch, not told from shapes: code for one length may serve
     others, and a step of theirs is an ordinary one. On CUDA such a call returns before the device
@@ -20,6 +22,7 @@ class CompileClock:
 
     def __init__(self, now: Callable[[], float] = time.monotonic):
         self.seconds = 0.0
+        self.wait_seconds = 0.0  # of another process's compiling, and not among the above
         self._now = now
 
     @contextmanager
@@ -29,6 +32,13 @@ class CompileClock:
         yield
         if _n_compiled_graphs() != n_graphs:
             self.seconds += self._now() - begin
+
+    @contextmanager
+    def count_wait(self) -> Iterator[None]:
+        """Count this call as waiting for another process that compiles the same code."""
+        begin = self._now()
+        yield
+        self.wait_seconds += self._now() - begin
 
     @contextmanager
     def count(self) -> Iterator[None]:

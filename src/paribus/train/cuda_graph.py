@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -60,8 +61,7 @@ class CUDAGraphRunner(Generic[Out]):
         if shape not in self.graphs and (
             self.n_calls[shape] <= WARMUP_STEPS or len(self.graphs) == MAX_GRAPHS
         ):
-            with self.clock.count_if_compiling(), self.turns.take(_code_key(micro_batches)):
-                return self._launch(function, micro_batches)
+            return self._launch_in_turn(function, micro_batches)
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(function, micro_batches)
         captured = self.graphs[shape]
@@ -69,6 +69,13 @@ class CUDAGraphRunner(Generic[Out]):
             place.copy_(tensor, non_blocking=True)
         captured.graph.replay()
         return captured.outputs
+
+    def _launch_in_turn(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
+        with ExitStack() as turn:
+            with self.clock.count_wait():
+                turn.enter_context(self.turns.take(_code_key(micro_batches)))
+            with self.clock.count_if_compiling():
+                return self._launch(function, micro_batches)
 
     def _launch(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
         return function([problem.to(self.device) for problem in micro_batches])

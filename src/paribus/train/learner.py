@@ -105,8 +105,13 @@ class Learner:
 
     @property
     def compile_seconds(self) -> float:
-        """Seconds that steps have waited for their code; those of scoring are not among them."""
+        """Seconds in which the code of steps was compiled; that of scoring is not among it."""
         return self.graph_runner.clock.seconds
+
+    @property
+    def compile_wait_seconds(self) -> float:
+        """Seconds that steps have waited for another process that compiled the same code."""
+        return self.graph_runner.clock.wait_seconds
 
     def initialise(self, seed: int) -> None:
         """Give model and head their starting values, drawn whole and one by one."""

@@ -184,7 +184,8 @@ class _Loop:
         if ranks.is_sharded:
             self.learner.initialise(stage.training.seed)
         self.row_sums, self.seconds, self.timer_start = RowSums(torch.zeros(())), 0.0, 0.0
-        self.earlier_compile_seconds = 0.0  # of the processes before a resume
+        # of the processes before a resume
+        self.earlier_compile_seconds, self.earlier_compile_wait_seconds = 0.0, 0.0
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row
         self.tokens_scored, self.bytes_scored = 0.0, 0.0
         self.notes: list[str] = []
@@ -278,6 +279,7 @@ class _Loop:
             )
         self.totals = {step: Totals(int(tokens_read), flops, int(more[0] if more else tokens_read))}
         self.earlier_compile_seconds = more[1] if len(more) > 1 else 0.0
+        self.earlier_compile_wait_seconds = more[2] if len(more) > 2 else 0.0
         self.row_sums.sums = {name: tensor.to(self.device) for name, tensor in pending.items()}
 
     def _train_steps(self, first: int, rows: RowWriter | None, caught_signals: list[int]) -> None:
@@ -322,6 +324,13 @@ class _Loop:
         """Seconds of the run, among those of training, in which its code was compiled."""
         return self.earlier_compile_seconds + self.learner.compile_seconds
 
+    @property
+    def _compile_wait_seconds(self) -> float:
+        """Seconds of the run, among those of training, in which another process compiled its
+        code.
+        """
+        return self.earlier_compile_wait_seconds + self.learner.compile_wait_seconds
+
     def _save_checkpoint(self, step: int) -> None:
         """A checkpoint; where a gradient or a weight is not finite there is none, and the run
         ends.
@@ -344,7 +353,7 @@ class _Loop:
             self.bytes_scored,
             self.seconds,
         ]
-        counters += [totals.positions_computed, self._compile_seconds]
+        counters += [totals.positions_computed, self._compile_seconds, self._compile_wait_seconds]
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
@@ -451,6 +460,8 @@ class _Loop:
         }
         if self._compile_seconds > 0:
             row["compile_seconds"] = round(self._compile_seconds, 3)
+        if round(self._compile_wait_seconds, 3) > 0:
+            row["compile_wait_seconds"] = round(self._compile_wait_seconds, 3)
         if valid_sums is not None:
             valid_nats = nats_per_target(valid_sums["nats_sum"], valid_sums["target_count"])
             self.valid_nats = row["valid_nats"] = valid_nats

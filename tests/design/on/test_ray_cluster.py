@@ -26,11 +26,12 @@ from study_notes import NoteTaker
 from trained_study import make_small_plan
 
 from paribus.design.cell_run import is_complete
-from paribus.design.cells import reported_cells
+from paribus.design.cells import Cell, reported_cells
 from paribus.design.on import ray
 from paribus.design.on.ray import RayCluster
 from paribus.design.on.ray_worker import NodeWorker
 from paribus.record import current_environment, open_study, read_environments
+from paribus.watcher import Watcher
 from paribus.workspace import Execution, Ray, Workspace
 
 pytestmark = [
@@ -210,18 +211,28 @@ def test_a_node_that_is_not_fit_after_the_beginning_does_not_end_the_study(
 
 
 class PlaceEnder(NoteTaker):
-    """Remembers notes, and ends the actor of somebody else at the first."""
+    """Remembers notes and cells, and ends the actor of somebody else at the first note."""
 
     def __init__(self, end_place: Callable[[], None]) -> None:
         super().__init__()
         self.end_place = end_place
+        self.events: list[str] = []
 
     def note(self, text: str) -> None:
         super().note(text)
+        self.events.append("note")
         self.end_place()
 
+    def begin(self, cell: Cell) -> Watcher:
+        self.events.append(f"{cell} begins")
+        return super().begin(cell)
 
-def test_a_cell_that_waits_for_a_busy_cluster_is_noted_once(
+    def end(self, cell: Cell, fault: str | None) -> None:
+        self.events.append(f"{cell} ends")
+        super().end(cell, fault)
+
+
+def test_a_cell_that_waits_for_a_busy_cluster_is_noted_once_and_begins_when_it_has_room(
     cluster: RayNodes, study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in cluster.environment().items():
@@ -242,6 +253,10 @@ def test_a_cell_that_waits_for_a_busy_cluster_is_noted_once(
         "1 of 1 cells wait until the Ray cluster has room for them: a run takes one CPU for each"
         " of its threads, 1 in all; the cluster has 1 CPU, of which 0 CPU are free now"
     ]
+    expected = ["note"]
+    for cell in cells:
+        expected += [f"{cell} begins", f"{cell} ends"]
+    assert watcher.events == expected
 
 
 def test_a_cell_that_loses_its_workers_again_and_again_has_failed(

@@ -3,6 +3,7 @@ written.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import torch
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.errors import RecordError, SpecError
 from paribus.evaluate.tasks import TaskSubject, evaluate_task, overlap_share
-from paribus.interop.loaded_checkpoint import load_checkpoint
-from paribus.record import read_evaluations, read_task_evaluations
+from paribus.evaluate.tasks.run import ask_prepared, prepare_task
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
+from paribus.record import TaskEvaluation, read_evaluations, read_task_evaluations
 from paribus.spec.run import load_run
 from paribus.spec.task_loading import load_task
-from paribus.spec.tasks import FewShot
+from paribus.spec.tasks import FewShot, Task, ZeroShot
 from paribus.train.loop import train
 from paribus.workspace import Workspace
 
@@ -168,6 +170,68 @@ def test_generation_is_kept_with_its_texts(subjects: tuple[TaskSubject, ...]) ->
         assert (evaluation.head.label, evaluation.head.measure) == ("generation", "exact match")
         assert all(isinstance(answer.chosen, str) for answer in evaluation.answers)
         assert "bits per byte" in evaluation.head.summary
+
+
+@pytest.fixture
+def tasks_of_a_kind(kind: str, tmp_path: Path) -> list[Task]:
+    """One task by several measures; the first is asked."""
+    if kind == "choices":
+        measures = ("accuracy", "log loss", "bits per byte")
+        return [choices(tmp_path, name="twice", measure=measure) for measure in measures]
+    if kind == "labels":
+        path = tmp_path / "dev.tsv"
+        path.write_text("".join(f"gj\t{n % 3 % 2}\t\tword {n}\n" for n in range(11)))
+        cola = {"reader": "cola", "paths": str(path), "context": "{text}", "name": "twice"}
+        measures = ("accuracy", "matthews", "macro f1")
+        return [load_task({**cola, "measure": measure}) for measure in measures]
+    sizes = {"language.n_documents": 400, "n_items": 5, "language.max_length": 4}
+    changes = {**sizes, "name": "twice"}
+    measures = ("exact match", "f1", "reward", "bits per byte")
+    return [load_task("recall", {**changes, "measure": measure}) for measure in measures]
+
+
+@pytest.mark.parametrize("kind", ["choices", "labels", "generation"])
+def test_a_task_by_another_measure_has_the_answers_that_asking_again_would_give(
+    subjects: tuple[TaskSubject, ...],
+    tasks_of_a_kind: list[Task],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, *others = tasks_of_a_kind
+    for subject in subjects[:2]:
+        asked: dict[str, TaskEvaluation] = {}
+        for task in others:
+            prepared = prepare_task(task, ZeroShot(), [subject])
+            asked[task.measure] = ask_prepared(subject, prepared, CPU)
+        (previous,) = evaluate_task([subject], first, device=CPU)
+        with monkeypatch.context() as patch:
+            patch.setattr(LoadedCheckpoint, "restore", refuse_to_answer)
+            for task in others:
+                (scored,) = evaluate_task([subject], task, device=CPU)
+                fresh = asked[task.measure]
+                assert scored.answers == fresh.answers
+                head = replace(fresh.head, step=1, weights=previous.head.weights)
+                assert scored.head == head
+                assert scored.head.measure == task.measure
+                assert subject.checkpoint.run is not None
+                assert scored in list(read_task_evaluations(subject.checkpoint.run))
+
+
+def refuse_to_answer(*_: Any, **__: Any) -> None:
+    raise AssertionError("a model was asked")
+
+
+def test_texts_are_not_to_be_had_from_the_bits_of_references(
+    subjects: tuple[TaskSubject, ...],
+) -> None:
+    changes = {"language.n_documents": 400, "n_items": 3, "name": "bits first"}
+    bits, exact = (
+        load_task("recall", {**changes, "measure": measure, "language.max_length": 4})
+        for measure in ("bits per byte", "exact match")
+    )
+    evaluate_task(subjects[:1], bits, device=CPU)
+    (evaluation,) = evaluate_task(subjects[:1], exact, device=CPU)
+    prepared = prepare_task(exact, ZeroShot(), subjects[:1])
+    assert evaluation.answers == ask_prepared(subjects[0], prepared, CPU).answers
 
 
 def test_tags_are_not_asked_in_words(subjects: tuple[TaskSubject, ...]) -> None:

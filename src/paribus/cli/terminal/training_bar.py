@@ -103,7 +103,11 @@ class TrainingBar(Watcher):
         row = self.last_row
         if row is not None and row.get("compile_seconds"):
             compiling, total = format_duration(row["compile_seconds"]), row["seconds"]
-            self.page.print(f"compiling took {compiling} of {format_duration(total)}")
+            text = f"compiling took {compiling} of {format_duration(total)}"
+            if row.get("compile_wait_seconds"):
+                waiting = format_duration(row["compile_wait_seconds"])
+                text += f", and {waiting} went to waiting for others who compiled the same code"
+            self.page.print(text, soft_wrap=True)
 
     def note(self, text: str) -> None:
         print_note(self.page, text)

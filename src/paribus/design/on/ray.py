@@ -47,6 +47,7 @@ class _Worker:
     host: str
     n_compile_threads: int = 1
     arms: set[str] = field(default_factory=set)  # for which it has compiled
+    has_started: bool = False  # which takes as long as its node has no room for it
 
 
 @dataclass
@@ -59,8 +60,15 @@ class _Round:
     queue: list[Cell]
     caught_signals: Sequence[int]
     running: dict[Any, tuple[_Worker, Cell]] = field(default_factory=dict)  # by their answers
+    begun: set[str] = field(default_factory=set)  # names of cells whose workers have started
     failures: dict[str, str] = field(default_factory=dict)
     n_losses: dict[str, int] = field(default_factory=dict)
+
+    def begin(self, cell: Cell) -> None:
+        """Tell the watcher of a cell that begins, once."""
+        if cell.name not in self.begun:
+            self.begun.add(cell.name)
+            self.watcher.begin(cell)
 
 
 class RayCluster(Scheduler):
@@ -76,7 +84,8 @@ class RayCluster(Scheduler):
         self.workers: list[_Worker] = []
         self.hosts: dict[str, str] = {}  # of nodes that are fit, by id
         self.unfit_nodes: dict[str, str] = {}  # why, by id
-        self._starting: dict[Any, float] = {}  # since when, by what Ray answers once they have
+        # and since when, by what Ray answers once they have started
+        self._starting: dict[Any, tuple[_Worker, float]] = {}
         self._has_noted_wait = False
         self._has_begun = False  # whether all nodes of the beginning were found fit
         self._nodes_seen_at = -NODES_SECONDS
@@ -120,6 +129,7 @@ class RayCluster(Scheduler):
                 self._leave_if(caught_signals)
                 self._admit_new_nodes(work)
                 self._send_cells(work)
+                self._begin_cells(work)
                 self._note_wait(work)
                 ready, _ = self.ray.wait(list(work.running), timeout=POLL_SECONDS)
                 for answer in ready:
@@ -256,7 +266,7 @@ class RayCluster(Scheduler):
                 )
                 n_jobs = self.execution.n_jobs
                 worker.n_compile_threads = self.resources.n_compile_threads(node, n_jobs)
-                self._starting[worker.actor.__ray_ready__.remote()] = time.monotonic()
+                self._starting[worker.actor.__ray_ready__.remote()] = (worker, time.monotonic())
                 self.workers.append(worker)
                 idle.append(worker)
         return idle
@@ -265,12 +275,8 @@ class RayCluster(Scheduler):
         """Say once that workers do not start, because others use the cluster."""
         if not self._starting or self._has_noted_wait:
             return
-        answers = list(self._starting)
-        started, _ = self.ray.wait(answers, num_returns=len(answers), timeout=0)
-        for answer in started:
-            del self._starting[answer]
         now = time.monotonic()
-        n_waiting = sum(now - since > WAIT_SECONDS for since in self._starting.values())
+        n_waiting = sum(now - since > WAIT_SECONDS for _, since in self._starting.values())
         if n_waiting:
             self._has_noted_wait = True
             total = describe_resources(self.ray.cluster_resources())
@@ -308,7 +314,6 @@ class RayCluster(Scheduler):
             cell = work.queue.pop(next_cell_index(waiting, worker.arms, begun_arms))
             worker.arms.add(cell.arm)
             begun_arms.add(cell.arm)
-            work.watcher.begin(cell)
             try:
                 job = self.node_job(cell, work.study, work.check, worker.n_compile_threads)
             except RecordError as changed:  # its text: no other cell is begun
@@ -316,6 +321,26 @@ class RayCluster(Scheduler):
                 self._end(cell, str(changed), work)
                 return
             work.running[worker.actor.run_job.remote(job)] = (worker, cell)
+
+    def _begin_cells(self, work: _Round) -> None:
+        """See which workers have started: their cells begin, and the others wait for a place."""
+        answers = list(self._starting)
+        if answers:
+            started, _ = self.ray.wait(answers, num_returns=len(answers), timeout=0)
+            for answer in started:
+                worker, _ = self._starting.pop(answer)
+                worker.has_started = self._is_alive(answer)
+        for worker, cell in work.running.values():
+            if worker.has_started:
+                work.begin(cell)
+
+    def _is_alive(self, answer: Any) -> bool:
+        """Whether Ray answers that a worker has started, and not that it was lost before."""
+        try:
+            self.ray.get(answer)
+        except self.ray.exceptions.RayError:
+            return False
+        return True
 
     def _settle(self, answer: Any, work: _Round) -> None:
         """What came of a cell: it is done, it failed, or it is sent again."""
@@ -330,6 +355,7 @@ class RayCluster(Scheduler):
             self.hosts.pop(worker.node, None)
             self._drop_workers(worker.node)
             work.watcher.note(f"{reply['unfit']}; this node is not used any more")
+            work.begun.discard(cell.name)
             work.queue.insert(0, cell)
         elif "ended" in reply:
             status = reply["ended"]
@@ -342,6 +368,7 @@ class RayCluster(Scheduler):
             self.workers.remove(worker)
         self.hosts.pop(worker.node, None)  # it is checked again, if it is still there
         self._nodes_seen_at = -NODES_SECONDS
+        work.begun.discard(cell.name)  # it begins again with another worker
         n_losses = work.n_losses[cell.name] = work.n_losses.get(cell.name, 0) + 1
         if n_losses == MAX_LOSSES:
             fault = f"it has lost {n_losses} workers, the last one on {worker.host}: {why}"
@@ -356,4 +383,5 @@ class RayCluster(Scheduler):
     def _end(self, cell: Cell, fault: str | None, work: _Round) -> None:
         if fault is not None:
             work.failures[str(cell)] = fault
+        work.begin(cell)  # where it was over before its beginning was seen
         work.watcher.end(cell, fault)

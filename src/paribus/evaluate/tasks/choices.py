@@ -20,6 +20,7 @@ from paribus.evaluate.tasks.choice_measures import (
     measure_floors,
 )
 from paribus.evaluate.tasks.floors import (
+    Counts,
     choice_floors,
     choose_options,
     option_scores,
@@ -35,6 +36,17 @@ from paribus.spec.tasks import CHOICE_ACCURACY, ChoiceMeasure, Normalisation
 T = TypeVar("T")
 NORMALISATIONS: tuple[Normalisation, ...] = ("sum", "token", "byte", "unconditional")
 CHUNK_ITEMS = 2**13  # laid out at a time
+
+
+@dataclass(frozen=True, eq=False)
+class _OptionValues:
+    """What choices are measured by: of each item, values of its options."""
+
+    nats: Options
+    n_tokens: Counts
+    n_bytes: Counts
+    unconditional_nats: Options  # empty where no item has a context
+    n_truncated: Sequence[int]  # tokens of the context, one number for each item
 
 
 @dataclass(frozen=True)
@@ -62,11 +74,10 @@ def ask_choices(
     Where no item has a context, there is no unconditional score beside it.
     """
     assert items
-    ways: tuple[Normalisation, ...] = NORMALISATIONS
-    queue = _OptionQueue(asked_model, unconditional, max_positions)
     if not any(item.context for item in items):
-        ways = NORMALISATIONS[:-1]
         queue = _OptionQueue(asked_model, None, max_positions)
+    else:
+        queue = _OptionQueue(asked_model, unconditional, max_positions)
     order: list[int] = []
     for numbers in chunk_items(items, chunk_size):
         queue.add([items[number] for number in numbers])
@@ -78,11 +89,47 @@ def ask_choices(
     n_bytes = [tuple([len(option.encode()) for option in item.options]) for item in items]
     floors = measure_floors(measure, items, choice_floors(items, tokens, n_bytes, normalisation))
     nats, nats_alone = queue.nats()
-    own_nats = _by_item(nats, bounds)
-    own_alone = _by_item(nats_alone, bounds)
-    results = _choose(items, ways, (own_nats, tokens, n_bytes, own_alone))
+    values = _OptionValues(
+        nats=_by_item(nats, bounds),
+        n_tokens=tokens,
+        n_bytes=n_bytes,
+        unconditional_nats=_by_item(nats_alone, bounds),
+        n_truncated=n_truncated,
+    )
+    return _measure_values(items, values, normalisation, measure, floors)
+
+
+def remeasure_choices(
+    items: Sequence[ChoiceItem],
+    answers: Sequence[TaskAnswer],
+    normalisation: Normalisation,
+    measure: ChoiceMeasure,
+) -> ChoiceAnswers:
+    """Answers that a model gave to these items, scored by another measure: what it would answer if
+    it were asked again.
+    """
+    values = _OptionValues(
+        nats=[answer.option_nats for answer in answers],
+        n_tokens=[answer.option_tokens for answer in answers],
+        n_bytes=[answer.option_bytes for answer in answers],
+        unconditional_nats=[answer.option_unconditional_nats for answer in answers],
+        n_truncated=[answer.n_truncated_tokens for answer in answers],
+    )
+    accuracy_floors = choice_floors(items, values.n_tokens, values.n_bytes, normalisation)
+    floors = measure_floors(measure, items, accuracy_floors)
+    return _measure_values(items, values, normalisation, measure, floors)
+
+
+def _measure_values(
+    items: Sequence[ChoiceItem],
+    values: _OptionValues,
+    normalisation: Normalisation,
+    measure: ChoiceMeasure,
+    floors: dict[str, float],
+) -> ChoiceAnswers:
+    results = _choose(items, values)
     primary = results[normalisation]
-    sums, counts = measure_choices(measure, primary, items, own_nats, n_bytes)
+    sums, counts = measure_choices(measure, primary, items, values.nats, values.n_bytes)
     chosen = primary.chosen_N.tolist()
     answers: list[TaskAnswer] = []
     for number, item in enumerate(items):
@@ -94,14 +141,14 @@ def ask_choices(
                 count=counts[number],
                 chosen=chosen[number],
                 key=item.key,
-                option_nats=own_nats[number],
-                option_tokens=tokens[number],
-                option_bytes=n_bytes[number],
-                n_truncated_tokens=n_truncated[number],
-                option_unconditional_nats=own_alone[number],
+                option_nats=tuple(values.nats[number]),
+                option_tokens=values.n_tokens[number],
+                option_bytes=values.n_bytes[number],
+                n_truncated_tokens=values.n_truncated[number],
+                option_unconditional_nats=tuple(values.unconditional_nats[number]),
             )
         )
-    accuracy = {f"by {way}": float(results[way].right_N.mean()) for way in ways}
+    accuracy = {f"by {way}": float(own.right_N.mean()) for way, own in results.items()}
     return ChoiceAnswers(tuple(answers), accuracy, floors)
 
 
@@ -195,21 +242,18 @@ class _OptionQueue:
 
 
 def _choose(
-    items: Sequence[ChoiceItem],
-    ways: Sequence[Normalisation],
-    values: tuple[Options, Options, Options, Options],
+    items: Sequence[ChoiceItem], values: _OptionValues
 ) -> dict[Normalisation, ScoredOptions]:
-    """By each normalisation, the scores of all options and the one that is chosen; `values` are
-    nats, tokens, bytes and unconditional nats of the options.
+    """By each normalisation, the scores of all options and the one that is chosen; where no item
+    has a context, there is no unconditional one.
     """
-    nats, tokens, n_bytes, alone = values
     keys = np.array([item.key for item in items])
-    nats_NO = padded_options(nats, math.inf)  # an option that is not there is never chosen
-    tokens_NO = padded_options(tokens, 1.0)
-    bytes_NO = padded_options(n_bytes, 1.0)
-    alone_NO = nats_NO
-    if "unconditional" in ways:
-        alone_NO = padded_options(alone, 0.0)
+    nats_NO = padded_options(values.nats, math.inf)  # an option that is not there is never chosen
+    tokens_NO = padded_options(values.n_tokens, 1.0)
+    bytes_NO = padded_options(values.n_bytes, 1.0)
+    ways, alone_NO = NORMALISATIONS[:-1], nats_NO
+    if any(values.unconditional_nats):
+        ways, alone_NO = NORMALISATIONS, padded_options(values.unconditional_nats, 0.0)
     results: dict[Normalisation, ScoredOptions] = {}
     for way in ways:
         scores = option_scores(nats_NO, tokens_NO, bytes_NO, alone_NO, way)

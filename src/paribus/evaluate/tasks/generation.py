@@ -50,6 +50,25 @@ def ask_generation(
     texts: list[str] = []
     if task.measure != BITS_PER_BYTE:
         texts = [_answer_part(task, text) for text in _generate(asked_model, arm, task, items)]
+    return _measure_texts(task, items, texts, nats)
+
+
+def remeasure_generation(
+    task: GenerationTask, items: Sequence[GenerationItem], answers: Sequence[TaskAnswer]
+) -> GenerationAnswers:
+    """Answers that a model gave to these items, scored by another measure. A measure of texts needs
+    answers that have texts.
+    """
+    nats = np.array([answer.option_nats[0] for answer in answers])
+    return _measure_texts(task, items, [str(answer.chosen) for answer in answers], nats)
+
+
+def _measure_texts(
+    task: GenerationTask,
+    items: Sequence[GenerationItem],
+    texts: Sequence[str],
+    nats: NDArray[np.float64],
+) -> GenerationAnswers:
     references = []
     for item in items:
         references.append([_answer_part(task, reference) for reference in item.references])

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import torch
 
-from paribus.analyse.task_scores import CONFUSION_MEASURES, label_measures
 from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.tasks import (
@@ -21,14 +20,21 @@ from paribus.errors import SpecError
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks.arms import TaskArm
 from paribus.evaluate.tasks.by_head import evaluate_by_head, is_asked_by_head
-from paribus.evaluate.tasks.choices import ChoiceAnswers, ask_choices
-from paribus.evaluate.tasks.floors import label_floors
+from paribus.evaluate.tasks.choices import ask_choices
 from paribus.evaluate.tasks.generation import ask_generation
+from paribus.evaluate.tasks.other_measures import (
+    answer_measure,
+    measured_choices,
+    measured_generation,
+    score_again,
+    tasks_by_other_measures,
+)
 from paribus.evaluate.tasks.protocols import AskedItem, PreparedItems, prepare_items
 from paribus.evaluate.tasks.subject import (
     AskedTask,
     TaskSubject,
     ask_once,
+    read_kept_answers,
     text_of_all,
     weights_digest,
     with_overlap,
@@ -41,7 +47,6 @@ from paribus.record import (
 )
 from paribus.runtime import cudnn_version
 from paribus.spec.tasks import (
-    CHOICE_ACCURACY,
     ChoicesTask,
     FewShot,
     GenerationTask,
@@ -149,14 +154,26 @@ def evaluate_prepared(
     device: torch.device,
     max_positions: int | None = None,
 ) -> TaskEvaluation:
-    """The answers of one subject to items that were made to fit others too."""
+    """The answers of one subject to items that were made to fit others too. Where it has answered
+    them by another measure, it is not asked again.
+    """
     asked = AskedTask(
         task=prepared.task.model_dump(mode="json"),
         protocol=prepared.protocol.model_dump(mode="json"),
         items=prepared.fingerprint,
         weights=weights_digest(subject),
     )
-    return ask_once(subject, asked, lambda: ask_prepared(subject, prepared, device, max_positions))
+
+    def ask() -> TaskEvaluation:
+        others: list[AskedTask] = []
+        for other in tasks_by_other_measures(prepared.task):
+            others.append(replace(asked, task=other.model_dump(mode="json")))
+        previous = read_kept_answers(subject, others)
+        if previous is not None:
+            return score_again(previous, prepared.task, prepared.prepared.items)
+        return ask_prepared(subject, prepared, device, max_positions)
+
+    return ask_once(subject, asked, ask)
 
 
 def ask_prepared(
@@ -180,34 +197,28 @@ def ask_prepared(
     arm = subject.arm()
     if isinstance(task, GenerationTask):
         generated = [item for item in items if isinstance(item, GenerationItem)]
-        result = ask_generation(asked_model, task, generated)
-        measure, label, summary = task.measure, GENERATION, result.summary
-        floors = result.floors
+        label = GENERATION
+        result = measured_generation(task, ask_generation(asked_model, task, generated))
     else:
         assert isinstance(task, ChoicesTask | LabelsTask)
         choices = [item for item in items if isinstance(item, ChoiceItem)]
-        own = task.measure if isinstance(task, ChoicesTask) else CHOICE_ACCURACY
-        result = ask_choices(
+        label = arm.label
+        choice_answers = ask_choices(
             asked_model,
             choices,
             task.normalisation,
             task.unconditional,
-            measure=own,
+            measure=answer_measure(task),
             max_positions=max_positions,
         )
-        measure, label, summary = own, arm.label, dict(result.accuracy)
-        floors = result.floors
-        if isinstance(task, LabelsTask):
-            measure = task.measure
-            summary |= label_measures(result.answers, len(task.labels))
-            floors = _label_floors(task, choices, result)
+        result = measured_choices(task, choices, choice_answers)
     answers = with_overlap(
         subject, prepared.originals, _with_truncation(arm, prepared, result.answers)
     )
     head = TaskHead(
         task=task.model_dump(mode="json"),
         name=task.name,
-        measure=measure,
+        measure=result.measure,
         label=label,
         protocol=_protocol_table(prepared),
         component=arm.layout.component.model_dump(mode="json"),
@@ -219,8 +230,8 @@ def ask_prepared(
         n_truncated=sum(n > 0 for n in prepared.prepared.n_truncated_bytes),
         n_left_out=prepared.prepared.n_left_out,
         text=subject.texts[-1].fingerprint if subject.texts else "",
-        floors=floors,
-        summary=summary,
+        floors=result.floors,
+        summary=result.summary,
         environment=current_environment(
             torch.get_num_threads(), device.type, cudnn_version(device)
         ),
@@ -235,18 +246,6 @@ def _protocol_table(prepared: PreparedTask) -> dict[str, object]:
         counts = prepared.prepared.n_demonstrations
         table["fewest"], table["most"] = min(counts), max(counts)
     return table
-
-
-def _label_floors(
-    task: LabelsTask, items: Sequence[ChoiceItem], result: ChoiceAnswers
-) -> dict[str, float]:
-    """The floors by the task's own measure."""
-    if task.measure not in CONFUSION_MEASURES:
-        return result.floors
-    tokens = [answer.option_tokens for answer in result.answers]
-    n_bytes = [answer.option_bytes for answer in result.answers]
-    measure = CONFUSION_MEASURES[task.measure]
-    return label_floors(items, tokens, n_bytes, task.normalisation, measure)
 
 
 def _with_truncation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -82,20 +82,42 @@ def ask_once(
 ) -> TaskEvaluation:
     """The answers that are kept, or those that are asked for now, which are kept then."""
     folder, step = _place_and_step(subject.checkpoint)
-    path = None
-    if folder is not None:
-        path = task_evaluation_path(folder, asked_task.task, asked_task.protocol, asked_task.items)
-        if path.exists():
-            require_unchanged_task_evaluation(path)
-            previous = read_task_evaluation(path)
-            if previous.head.weights == asked_task.weights:
-                return previous
+    previous = _read_answers(folder, asked_task)
+    if previous is not None:
+        return previous
     evaluation = ask()
     head = replace(evaluation.head, weights=asked_task.weights, step=step)
     evaluation = TaskEvaluation(head, evaluation.answers)
-    if path is not None:
+    if folder is not None:
+        path = task_evaluation_path(folder, asked_task.task, asked_task.protocol, asked_task.items)
         write_task_evaluation(path, evaluation)
     return evaluation
+
+
+def read_kept_answers(
+    subject: TaskSubject, asked_tasks: Iterable[AskedTask]
+) -> TaskEvaluation | None:
+    """The answers that are kept to the first of some tasks that was asked; None if none was."""
+    folder, _ = _place_and_step(subject.checkpoint)
+    for asked_task in asked_tasks:
+        answers = _read_answers(folder, asked_task)
+        if answers is not None:
+            return answers
+    return None
+
+
+def _read_answers(folder: Path | None, asked_task: AskedTask) -> TaskEvaluation | None:
+    """The answers in a folder, if there are any of these weights."""
+    if folder is None:
+        return None
+    path = task_evaluation_path(folder, asked_task.task, asked_task.protocol, asked_task.items)
+    if not path.exists():
+        return None
+    require_unchanged_task_evaluation(path)
+    previous = read_task_evaluation(path)
+    if previous.head.weights != asked_task.weights:
+        return None
+    return previous
 
 
 def weights_digest(subject: TaskSubject) -> str:
