@@ -92,6 +92,37 @@ def test_a_sharded_block_is_one_form_for_each_length(forms: Forms) -> None:
     assert numbered(forms) == [0, 0, 2, 0]  # a block is one piece, dropout and all
 
 
+def test_all_layers_share_the_form_of_a_block(forms: Forms) -> None:
+    model = build(tiny_architecture("gpt2", {"n_layers": 3, "dropout": 0.0}))
+    work._compile_blocks(model)
+    with deterministic_algorithms(True), torch.no_grad():
+        for prefix, seed in ((3, 1), (5, 2)):
+            answered(model, model.hidden_states, 12, prefix, seed)
+    assert numbered(forms) == [0] * 6  # two texts, three layers
+
+
+# Two splits, a block of the encoder and of the decoder. With a bias on scores the first layer
+# computes what of the mask is empty, and the others have it, so theirs is another form.
+@pytest.mark.parametrize(("preset", "n_forms"), [("bart", 4), ("encdec-shared", 8)])
+def test_blocks_of_an_encoder_decoder_share_forms(forms: Forms, preset: str, n_forms: int) -> None:
+    architecture = tiny_architecture(preset, {"dropout": 0.0})
+    model, plain = build(architecture), build(architecture)
+    assert work._compiles_by_block(model)
+    work._compile_blocks(model)
+    with deterministic_algorithms(True), torch.no_grad():
+        for split in (4, 7, 4):
+            batch = Batch.of(
+                torch.randint(N_VOCAB, (3, 11 - split)), source=torch.randint(N_VOCAB, (3, split))
+            )
+            ours = model.hidden_states(batch, None).states_BTD
+            assert torch.allclose(ours, plain.hidden_states(batch, None).states_BTD, atol=1e-6)
+    assert len(set(numbered(forms))) == n_forms
+
+
+def test_with_dropout_an_encoder_decoder_is_compiled_whole() -> None:
+    assert not work._compiles_by_block(build(tiny_architecture("bart", {"dropout": 0.1})))
+
+
 def test_keys_made_ahead_give_the_same_draws() -> None:
     like, place = torch.empty(2, 5, 3), "stack.layers.0.attention"
     keys = dropout_site_keys(7, [place], torch.device("cpu"))

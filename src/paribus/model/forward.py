@@ -78,6 +78,8 @@ class Forward:
 
     def drop_out(self, hidden_BTD: Tensor, p: float, branch: str) -> Tensor:
         """The output of a branch of this layer after dropout."""
+        if p == 0 or self.dropout_key is None:
+            return hidden_BTD  # the layer's name is not asked for: compiled code serves every layer
         return dropout(hidden_BTD, p, self.dropout_key, f"{self.path}.{branch}")
 
     def join_keys(self, new_keys: Keys) -> Keys:

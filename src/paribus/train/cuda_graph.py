@@ -5,6 +5,7 @@ waits for launches.
 from __future__ import annotations
 
 import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
@@ -49,6 +50,7 @@ class CUDAGraphRunner(Generic[Out]):
         self.clock = CompileClock()
         self.n_calls: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, CapturedGraph[Out]] = {}
+        self.has_collected = False
         # one for all: no two graphs run at once
         self.pool = torch.cuda.graph_pool_handle() if captures else None
 
@@ -88,15 +90,26 @@ class CUDAGraphRunner(Generic[Out]):
             inputs.append(problem.map_tensors(lambda tensor: tensor.to(self.device, copy=True)))
         torch.cuda.synchronize(self.device)
         with self.clock.count():
-            # An autograd graph that only waits for the garbage collector was made on another
-            # stream, which can invalidate the capture.
-            gc.collect()
+            self._collect_garbage()
             torch.cuda.empty_cache()  # what launched steps held is not held twice
             graph = torch.cuda.CUDAGraph()
             # Only calls of this thread count: another one is pinning the next problem meanwhile.
             with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
                 outputs = function(inputs)
         return CapturedGraph(graph, _tensors(inputs), outputs)
+
+    def _collect_garbage(self) -> None:
+        """An autograd graph that only waits for the garbage collector was made on another stream,
+        which can invalidate a capture.
+
+        Where torch's compiler is loaded, a look at all objects takes as long as dozens of steps. So
+        later looks leave out what was there at the first, for as long as this runner lives.
+        """
+        gc.collect()
+        if not self.has_collected:
+            self.has_collected = True
+            gc.freeze()
+            weakref.finalize(self, gc.unfreeze)
 
 
 def _tensors(micro_batches: Sequence[Problem]) -> list[Tensor]:

@@ -106,12 +106,15 @@ class ModelWithLoss(nn.Module):
             self.hidden_states = model.text_states
         if comparison is not None:
             self.reference_states = comparison.reference.hidden_states
-        if compiles and shard_device is not None:
+        if compiles and (shard_device is not None or _compiles_by_block(model)):
             _compile_blocks(model)
         elif compiles:
             self.hidden_states = _compile(self.hidden_states, _VARYING)
         if compiles and comparison is not None:
-            self.reference_states = _compile(self.reference_states, _VARYING)
+            if _compiles_by_block(comparison.reference):
+                _compile_blocks(comparison.reference)
+            else:
+                self.reference_states = _compile(self.reference_states, _VARYING)
         places = model.dropout_sites if compiles and model.spec.dropout else ()
         if places:
             self.site_keys = dropout_site_keys(training.seed, places, self.device)
@@ -207,6 +210,16 @@ def _scored_states(problem: Problem, states_BTD: Tensor) -> Tensor:
         return problem.gather_states(states_BTD)
     first_B1 = torch.arange(n_sequences, device=states_BTD.device)[:, None] * length
     return look_up(problem.scored_positions_BM + first_B1, states_BTD.flatten(0, 1))
+
+
+def _compiles_by_block(model: Transformer) -> bool:
+    """Is each block compiled by itself? Its code serves every layer, so it is made much sooner than
+    that of the whole model; what is lost is that neighbouring blocks share kernels.
+
+    An encoder-decoder needs code for each split of a text, its lengths. Dropout draws by the name
+    of the layer, so that code would serve one layer alone.
+    """
+    return model.encoder is not None and not model.spec.dropout
 
 
 def _compile_blocks(model: Transformer) -> None:
