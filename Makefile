@@ -22,8 +22,15 @@ demo: .venv/ready  ## a whole comparison in a few minutes, and its page
 chat: .venv/ready  ## train two small models that chat, in under ten minutes, and open their page
 	$(BIN)/paribus chat-demo
 
+# In memory where there is room: the tests write many small files, each flushed to its disk. With
+# bytecode, whatever the shell says: otherwise each process that a test starts compiles all sources.
+MEMORY := /dev/shm
+MIN_MEMORY_KIB := 4194304
 test: .venv/ready  ## the default suite, a process a core
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" --numprocesses auto --dist worksteal
+	if [ "$$(df --output=avail -k $(MEMORY) 2>/dev/null | tail -n 1)" -ge $(MIN_MEMORY_KIB) ] 2>/dev/null; then \
+	  export PYTEST_DEBUG_TEMPROOT=$(MEMORY); fi; \
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 \
+	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" --numprocesses auto --dist worksteal
 
 test-all: .venv/ready  ## everything this machine can run, slow and gpu included
 	$(BIN)/python -m pytest -m "not browser and not cluster and not slurm"

@@ -4,7 +4,7 @@ import contextlib
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
@@ -25,6 +25,7 @@ from paribus.spec.design import (
     length_arms,
 )
 from paribus.spec.design_reading import load_design
+from paribus.spec.languages import InventedLanguage
 from paribus.workspace import Execution, Workspace
 
 TRANSLATED = {
@@ -76,14 +77,17 @@ def tiny_changes(name: str) -> dict[str, Any]:
     return changes
 
 
+LANGUAGE_KINDS = {language.model_fields["kind"].default for language in get_args(InventedLanguage)}
+
+
 def with_short_texts(value: Any) -> Any:
     """A design, or a part of it, with no more than 2000 documents of each invented language."""
     if isinstance(value, BaseModel):
         return value.model_copy(update=with_short_texts(dict(value)))
     if isinstance(value, dict):
         short = {key: with_short_texts(inner) for key, inner in value.items()}
-        if isinstance(short.get("n_documents"), int):
-            short["n_documents"] = min(short["n_documents"], 2000)
+        if "n_documents" in short or short.get("kind") in LANGUAGE_KINDS:
+            short["n_documents"] = min(short.get("n_documents", 2000), 2000)
         return short
     if isinstance(value, list | tuple):
         return type(value)(map(with_short_texts, value))

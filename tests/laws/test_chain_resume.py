@@ -12,7 +12,7 @@ import pytest
 from chain_run import chain_spec
 from conversation_run import long_preference_run
 from labelled_texts import labels_run, write_labelled
-from run_attempts import Runner, rows_without_times, runner, wait
+from run_attempts import Runner, rows_without_times, wait
 from safetensors.torch import load_file
 
 from paribus.record import latest_checkpoint
@@ -33,23 +33,24 @@ def n_saved(root: Path) -> int:
     return sum(newest.values())
 
 
-def kill_after(one: Runner, root: Path, n_steps: int) -> None:
+def kill_after(one: Runner, chain: str, root: Path, n_steps: int) -> None:
     """Kill an attempt once so many steps of the whole chain are saved."""
-    process = one.started(root.name)
+    process = one.started(chain, root)
     wait(process, lambda: n_saved(root) >= n_steps)
     os.kill(process, signal.SIGKILL)
     assert one.heard() == str(-signal.SIGKILL), "it had ended before it was killed"
 
 
-def require_same_after_kills(home: Path, n_kills: int, seed: int, chain: str = "chain") -> None:
+def require_same_after_kills(
+    runners: tuple[Runner, Runner], home: Path, n_kills: int, seed: int, chain: str = "chain"
+) -> None:
+    one, another = runners
     whole, torn = home / "whole", home / "torn"
     moments = sorted(random.Random(seed).sample(range(sum(N_STEPS[chain]) - 5), n_kills))
-    with runner(home, chain) as one:
-        one.finished("whole")
-        for moment in moments:
-            kill_after(one, torn, moment)
-    with runner(home, chain) as another:  # which shares nothing with the one before
-        another.finished("torn")
+    one.finished(chain, whole)
+    for moment in moments:
+        kill_after(one, chain, torn, moment)
+    another.finished(chain, torn)
     names = sorted(path.name for path in whole.iterdir())
     assert names == sorted(path.name for path in torn.iterdir())
     assert len(names) == len(N_STEPS[chain])
@@ -71,20 +72,28 @@ def require_same_state(whole: Path, torn: Path) -> None:
                 assert left[key].equal(right[key]), key
 
 
-def test_a_chain_killed_five_times_is_the_same(tmp_path: Path) -> None:
-    require_same_after_kills(tmp_path, 5, seed=1)
+def test_a_chain_killed_five_times_is_the_same(
+    runners: tuple[Runner, Runner], tmp_path: Path
+) -> None:
+    require_same_after_kills(runners, tmp_path, 5, seed=1)
 
 
-def test_a_chain_that_ends_with_a_head_killed_five_times_is_the_same(tmp_path: Path) -> None:
+def test_a_chain_that_ends_with_a_head_killed_five_times_is_the_same(
+    runners: tuple[Runner, Runner], tmp_path: Path
+) -> None:
     write_labelled(tmp_path / "texts.jsonl")
-    require_same_after_kills(tmp_path, 5, seed=3, chain="labels")
+    require_same_after_kills(runners, tmp_path, 5, seed=3, chain="labels")
     assert len(list(tmp_path.glob("torn/*/checkpoints/*/label-head.safetensors"))) > 0
 
 
-def test_a_chain_that_ends_with_preferences_killed_five_times_is_the_same(tmp_path: Path) -> None:
-    require_same_after_kills(tmp_path, 5, seed=15, chain="preference")
+def test_a_chain_that_ends_with_preferences_killed_five_times_is_the_same(
+    runners: tuple[Runner, Runner], tmp_path: Path
+) -> None:
+    require_same_after_kills(runners, tmp_path, 5, seed=15, chain="preference")
 
 
 @pytest.mark.slow
-def test_a_chain_killed_thirty_times_is_the_same(tmp_path: Path) -> None:
-    require_same_after_kills(tmp_path, 30, seed=2)
+def test_a_chain_killed_thirty_times_is_the_same(
+    runners: tuple[Runner, Runner], tmp_path: Path
+) -> None:
+    require_same_after_kills(runners, tmp_path, 30, seed=2)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from run_attempts import Runner, rows_without_times, runner, wait
+from run_attempts import Runner, rows_without_times, wait
 from safetensors.torch import load_file
 from training_runner import CHECKPOINT_EVERY, N_STEPS
 
@@ -35,7 +35,9 @@ def has_reached(run: Path, step: int) -> bool:
     return step < 0 or max(names, default="") >= f"step-{step:09}"
 
 
-def killed(one: Runner, run: Path, n_left: int, moment: float | None, draw: random.Random) -> bool:
+def killed(
+    one: Runner, objective: str, run: Path, n_left: int, moment: float | None, draw: random.Random
+) -> bool:
     """Kill an attempt somewhere in its share of what is left of the run; whether a draft shows
     where it was.
 
@@ -44,7 +46,7 @@ def killed(one: Runner, run: Path, n_left: int, moment: float | None, draw: rand
     reached = step_of(run)
     share = (N_STEPS - 1 - reached) // CHECKPOINT_EVERY // (n_left + 2)
     step, old = reached + CHECKPOINT_EVERY * draw.randint(0, share), drafts(run)
-    process = one.started("torn")
+    process = one.started(objective, run.parent)
     wait(process, lambda: has_reached(run, step))
     if moment is None:
         wait(process, lambda: not drafts(run) <= old)
@@ -55,21 +57,22 @@ def killed(one: Runner, run: Path, n_left: int, moment: float | None, draw: rand
     return bool(drafts(run))
 
 
-def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
+def same(
+    runners: tuple[Runner, Runner], home: Path, objective: str, n_kills: int, seed: int
+) -> None:
+    one, another = runners
     draw, n_drafts, reached = random.Random(seed), 0, []
     whole, torn = home / "whole/run", home / "torn/run"
-    with runner(home, objective) as one:
-        began = time.monotonic()
-        one.finished("whole")
-        # or a fast machine would be done before the last kill
-        longest = (time.monotonic() - began) / n_kills / 4
-        for number in range(n_kills):
-            in_checkpoint = number % 2 == 0 or n_drafts <= number // 5
-            moment = None if in_checkpoint else draw.uniform(0, longest)
-            n_drafts += killed(one, torn, n_kills - number, moment, draw)
-            reached.append(step_of(torn))
-    with runner(home, objective) as another:  # which shares nothing with the one before
-        another.finished("torn")
+    began = time.monotonic()
+    one.finished(objective, home / "whole")
+    # or a fast machine would be done before the last kill
+    longest = (time.monotonic() - began) / n_kills / 4
+    for number in range(n_kills):
+        in_checkpoint = number % 2 == 0 or n_drafts <= number // 5
+        moment = None if in_checkpoint else draw.uniform(0, longest)
+        n_drafts += killed(one, objective, torn, n_kills - number, moment, draw)
+        reached.append(step_of(torn))
+    another.finished(objective, home / "torn")
     assert n_drafts >= n_kills / 5
     assert reached == sorted(reached)
     assert len({*reached, -1}) > n_kills / 3  # it was resumed from many places
@@ -85,16 +88,20 @@ def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
                 assert left[key].equal(right[key]), key
 
 
-def test_five_kills_change_nothing(tmp_path: Path) -> None:
-    same(tmp_path, "causal", 5, seed=1)
+def test_five_kills_change_nothing(runners: tuple[Runner, Runner], tmp_path: Path) -> None:
+    same(runners, tmp_path, "causal", 5, seed=1)
 
 
 @pytest.mark.parametrize("optimizer", ["adafactor", "muon"])
-def test_kills_change_nothing_with_another_optimizer(optimizer: str, tmp_path: Path) -> None:
-    same(tmp_path, optimizer, 3, seed=3)
+def test_kills_change_nothing_with_another_optimizer(
+    optimizer: str, runners: tuple[Runner, Runner], tmp_path: Path
+) -> None:
+    same(runners, tmp_path, optimizer, 3, seed=3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["masked", "spans", "continuation", "prefix", "causal"])
-def test_fifty_kills_change_nothing(objective: str, tmp_path: Path) -> None:
-    same(tmp_path, objective, 10, seed=2)
+def test_fifty_kills_change_nothing(
+    objective: str, runners: tuple[Runner, Runner], tmp_path: Path
+) -> None:
+    same(runners, tmp_path, objective, 10, seed=2)

@@ -5,19 +5,29 @@ import torch.nn.functional as F
 from paribus.model.linear import JoinedWeights, Linear, fused_linear
 
 
+def drawn_linear(d_in: int, d_out: int, bias: bool) -> Linear:
+    """A layer with weights of order one; it has none of its own before they are drawn."""
+    layer = Linear(d_in, d_out, bias)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    return layer
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("n_rows", [3, 67])
 def test_layers_side_by_side_give_what_each_gives_alone_there_and_back(
     bias: bool, n_rows: int
 ) -> None:
     drawn = torch.Generator().manual_seed(n_rows)
-    layers = [Linear(5, width, bias) for width in (7, 3, 11)]
+    layers = [drawn_linear(5, width, bias) for width in (7, 3, 11)]
     rows = torch.randn(2, n_rows, 5, generator=drawn, requires_grad=True)
     upstream = torch.randn(2, n_rows, 21, generator=drawn)
     leaves = [rows, *(parameter for layer in layers for parameter in layer.parameters())]
     apart = torch.cat([F.linear(rows, layer.weight, layer.bias) for layer in layers], -1)
     together = fused_linear(rows, layers)
     torch.testing.assert_close(together, apart)
+    with torch.no_grad():
+        assert fused_linear(rows, layers).equal(together)
     for got, wanted in zip(
         torch.autograd.grad(together, leaves, upstream),
         torch.autograd.grad(apart, leaves, upstream),
@@ -28,7 +38,7 @@ def test_layers_side_by_side_give_what_each_gives_alone_there_and_back(
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_weights_that_are_joined_once_give_the_same_products(bias: bool) -> None:
-    one, two = Linear(5, 3, bias), Linear(5, 4, bias)
+    one, two = drawn_linear(5, 3, bias), drawn_linear(5, 4, bias)
     rows, weights = torch.randn(2, 7, 5), JoinedWeights()
     with torch.no_grad():
         expected = torch.cat([one(rows), two(rows)], -1)

@@ -42,6 +42,8 @@ def test_rms_norm_divides_by_the_root_mean_square():
         size = math.sqrt(sum(x * x for x in row) / 7 + 0.1)
         expected = [x / size * g for x, g in zip(row, norm.weight.tolist(), strict=True)]
         assert got == pytest.approx(expected, abs=1e-5)
+    with torch.no_grad():
+        assert norm(rows).equal(out)
 
 
 @pytest.mark.parametrize("spec", [LayerNorm(eps=0.1), RMSNorm(eps=0.1)])

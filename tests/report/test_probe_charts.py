@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -74,9 +75,17 @@ def by_key(runs: dict[str, list[ProbeRow]]) -> dict[str, ProbeFigure]:
     return {figure.key: figure for figure in probe_figures(runs)}
 
 
-def rows_of(*probes: str, shift: float = 0.0) -> list[ProbeRow]:
+def rows_of(
+    *probes: str, n_layers: int = 2, n_heads: int = 2, shift: float = 0.0
+) -> list[ProbeRow]:
     """Rows of some probes alone: figures take their time."""
-    return [row for row in all_probe_rows(2, 2, shift) if row.probe in probes]
+    return [row for row in all_probe_rows(n_layers, n_heads, shift) if row.probe in probes]
+
+
+@cache
+def figures_of_all() -> list[ProbeFigure]:
+    """Figures of one run in which all probes looked."""
+    return probe_figures({"a": all_probe_rows(2, 2)})
 
 
 def values_in(spec: Any) -> list[dict[str, Any]]:
@@ -99,7 +108,7 @@ def test_every_probe_has_its_figures() -> None:
 
 
 def test_a_map_has_a_panel_for_each_attention_and_a_square_for_each_head() -> None:
-    figure = by_key({"a run": all_probe_rows(3, 5)})[FIGURES[0]]
+    figure = by_key({"a run": rows_of("rank", n_layers=3, n_heads=5)})[FIGURES[0]]
     titles = [plot.spec["title"]["text"] for plot in figure.panels]
     assert titles == [
         ["encoder", "self-attention"],
@@ -113,7 +122,7 @@ def test_a_map_has_a_panel_for_each_attention_and_a_square_for_each_head() -> No
 
 
 def test_several_runs_have_a_panel_each_on_one_scale() -> None:
-    runs = {"a": all_probe_rows(3, 2), "b": all_probe_rows(3, 2, 0.5)}
+    runs = {"a": rows_of("rank", n_layers=3), "b": rows_of("rank", n_layers=3, shift=0.5)}
     figure = by_key(runs)[FIGURES[0]]
     assert len(figure.panels) == 6
     domains = {
@@ -124,10 +133,11 @@ def test_several_runs_have_a_panel_each_on_one_scale() -> None:
 
 
 def test_a_spectrum_has_a_line_a_layer_or_a_line_a_run() -> None:
-    one = by_key({"a": all_probe_rows(3, 2)})["rank-spectra"]
+    runs = {"a": rows_of("rank", n_layers=3), "b": rows_of("rank", n_layers=3, shift=0.5)}
+    one = by_key({"a": runs["a"]})["rank-spectra"]
     assert {line[0] for line in one.panels[0].numbers} == {"layer 0", "layer 1", "layer 2"}
     assert len(one.panels) == 3  # the model as it is, in each attention
-    two = by_key({"a": all_probe_rows(3, 2), "b": all_probe_rows(3, 2, 0.5)})["rank-spectra"]
+    two = by_key(runs)["rank-spectra"]
     assert {line[0] for line in two.panels[0].numbers} == {"a", "b"}
     assert len(two.panels) == 9  # each attention at each scale of the scores
     # a power law of exponent 1: the median, and its tenths at half and at one and a half of it
@@ -135,25 +145,25 @@ def test_a_spectrum_has_a_line_a_layer_or_a_line_a_run() -> None:
 
 
 def test_untrained_models_are_dashed_beside_trained_ones() -> None:
-    figure = by_key({"a": all_probe_rows(2, 2)})["collapse-residual-over-norm-by-depth"]
+    figure = by_key({"a": rows_of("collapse")})["collapse-residual-over-norm-by-depth"]
     values = values_in(figure.panels[0].spec)
     assert {value["model"] for value in values} == {"the model", "untrained"}
     assert {value["arm"] for value in values} == {"as it is", "without skips", "attention alone"}
 
 
 def test_what_chance_gives_stands_beside_what_was_found() -> None:
-    figure = by_key({"a": all_probe_rows(2, 2)})["experts-first-expert-stays-by-layer"]
+    figure = by_key({"a": rows_of("experts")})["experts-first-expert-stays-by-layer"]
     assert {line[0] for line in figure.panels[0].numbers} == {"as it is", "as it is, by chance"}
 
 
 def test_a_run_that_lacks_a_probe_leaves_its_name_to_others() -> None:
-    runs = {"a": all_probe_rows(2, 2), "b": []}
+    runs = {"a": rows_of("collapse", "experts"), "b": []}
     with_name = by_key({**runs, "b": [row for row in runs["a"] if row.probe == "collapse"]})
     assert with_name["experts-load"].panels[0].spec["title"]["text"] == ["a, layer 0"]
 
 
 def test_values_that_are_not_numbers_are_left_out() -> None:
-    rows = all_probe_rows(2, 2)
+    rows = rows_of("rank", "collapse")
     odd = [replace(row, value=math.nan) for row in rows if row.quantity == "log |det|"]
     kept = [row for row in rows if row.quantity != "log |det|"]
     assert "rank-log-det-map" not in by_key({"a": kept + odd})
@@ -176,7 +186,7 @@ def test_an_unknown_probe_is_drawn_by_the_shape_of_its_rows() -> None:
 
 
 def test_every_caption_says_what_is_not_shown() -> None:
-    for figure in probe_figures({"a": all_probe_rows(2, 2)}):
+    for figure in figures_of_all():
         assert re.search(r"\bnot\b|\bmay\b|no cause", figure.caption), figure.key
 
 
@@ -187,7 +197,7 @@ def test_captions_are_of_quantities_that_probes_have() -> None:
 
 
 def test_no_caption_of_a_known_probe_is_general() -> None:
-    for figure in probe_figures({"a": all_probe_rows(2, 2)}):
+    for figure in figures_of_all():
         assert "What the probe" not in figure.caption, figure.key
 
 
@@ -277,7 +287,7 @@ def test_every_figure_is_a_picture(n_runs: int) -> None:
 
 
 def test_a_figure_of_too_many_panels_says_so() -> None:
-    runs = {f"run {number}": all_probe_rows(1, 2) for number in range(9)}
+    runs = {f"run {number}": rows_of("rank", n_layers=1) for number in range(9)}
     figure = by_key(runs)[FIGURES[0]]
     assert len(figure.panels) == MAX_PANELS
     assert f"The first {MAX_PANELS} of 27 panels are drawn." in figure.caption

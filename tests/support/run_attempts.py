@@ -15,7 +15,7 @@ RUNNER = Path(__file__).parent / "training_runner.py"
 
 
 class Runner:
-    """A process that starts attempts at a run, one at a time."""
+    """A process that starts attempts at runs, one at a time."""
 
     def __init__(self, process: subprocess.Popen[str]):
         self.process = process
@@ -24,27 +24,24 @@ class Runner:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def started(self, root: str) -> int:
-        """The number of a new process that trains there."""
+    def started(self, objective: str, root: Path) -> int:
+        """The number of a new process that trains there; what attempts share lies beside it."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{root}\n")
+        self.process.stdin.write(f"{objective}\t{root.parent}\t{root.name}\n")
         self.process.stdin.flush()
         return int(self.heard())
 
-    def finished(self, root: str) -> None:
-        self.started(root)
+    def finished(self, objective: str, root: Path) -> None:
+        self.started(objective, root)
         assert self.heard() == "0"
 
 
 @contextmanager
-def runner(home: Path, objective: str) -> Iterator[Runner]:
-    command = [sys.executable, str(RUNNER), str(home), objective]
+def runner() -> Iterator[Runner]:
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(RUNNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        one = Runner(process)
-        assert one.heard() == "ready"
-        yield one
+        yield Runner(process)
         assert process.stdin is not None
         process.stdin.close()
 

@@ -1,7 +1,7 @@
-"""A run to be killed: `python training_runner.py HOME OBJECTIVE` trains it in each folder it is
-told, one line a folder. OBJECTIVE may be an optimizer, of a causal model. The objective `chain` is
-a run of three stages, `preference` one that ends with a stage of preferences, and `labels` one of
-two that ends with a head on the texts of HOME/texts.jsonl.
+"""Runs to be killed: a process that is told, a line an attempt, OBJECTIVE, HOME and the folder
+there in which to train, with tabs between them. OBJECTIVE may be an optimizer, of a causal model.
+The objective `chain` is a run of three stages, `preference` one that ends with a stage of
+preferences, and `labels` one of two that ends with a head on the texts of HOME/texts.jsonl.
 
 Each attempt is a process of its own, forked before anything was computed, so that fifty do not
 import torch fifty times. Its number is said as it begins, its exit status when it has ended.
@@ -33,7 +33,7 @@ def run_spec(objective: str, optimizer: str = "adamw") -> RunSpec:
             "architecture": {
                 "preset": "gpt2",
                 "n_layers": 2,
-                "d_model": 32,
+                "d_model": 16,
                 "dropout": 0.1,
                 "attention": {"n_heads": 2},
             },
@@ -66,30 +66,36 @@ def attempt_run(spec: RunSpec, texts: Texts, root: Path) -> int:
     return 0
 
 
-def main(home: Path, objective: str) -> None:
+def objective_run(objective: str, home: Path) -> RunSpec:
+    match objective:
+        case "chain":
+            return chain_spec()
+        case "preference":
+            return long_preference_run()
+        case "labels":
+            return labels_run(home / "texts.jsonl", {"architecture.dropout": 0.1})
+        case "adafactor" | "muon":
+            return run_spec("causal", objective)
+        case _:
+            return run_spec(objective)
+
+
+def main() -> None:
     torch.set_num_threads(1)
     import_module("torch._dynamo")  # or the optimizer would, at the first step of every attempt
     current_environment(1, "cpu")  # which remembers the hash of the code
-    match objective:
-        case "chain":
-            spec = chain_spec()
-        case "preference":
-            spec = long_preference_run()
-        case "labels":
-            spec = labels_run(home / "texts.jsonl", {"architecture.dropout": 0.1})
-        case "adafactor" | "muon":
-            spec = run_spec("causal", objective)
-        case _:
-            spec = run_spec(objective)
-    texts = chain_texts(spec, home / "cache")
-    print("ready", flush=True)
+    prepared: dict[tuple[str, str], tuple[RunSpec, Texts]] = {}
     while line := sys.stdin.readline():
+        objective, home, folder = line.rstrip("\n").split("\t")
+        if (objective, home) not in prepared:
+            spec = objective_run(objective, Path(home))
+            prepared[objective, home] = spec, chain_texts(spec, Path(home) / "cache")
         process = os.fork()
         if process == 0:
-            os._exit(attempt_run(spec, texts, home / line.strip()))
+            os._exit(attempt_run(*prepared[objective, home], Path(home) / folder))
         print(process, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main()

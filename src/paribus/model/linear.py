@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from paribus.model.kept_signature import keep_signature
+
 _MIN_ROWS = 64  # rows from which on turning the weight costs nothing beside the product
 
 
@@ -91,6 +93,9 @@ def _joined(layers: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
 class Linear(nn.Linear):
     """torch's own, but for how it is computed."""
 
+    def reset_parameters(self) -> None:
+        """Nothing: a model is built as shapes alone, and its values are drawn afterwards."""
+
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         return fused_linear(input, [self])
 
@@ -107,7 +112,11 @@ def fused_linear(rows: Tensor, layers: Sequence[Linear]) -> Tensor:
     n_rows = rows.numel() // rows.shape[-1]
     if rows.device.type != "cpu" or n_rows < _MIN_ROWS or torch.compiler.is_compiling():
         return F.linear(rows, _concatenate(weights), _concatenate(biases) if biases else None)
-    out = _TransposedProduct.apply(rows.reshape(n_rows, -1), len(weights), *weights, *biases)
+    rows_MI = rows.reshape(n_rows, -1)
+    if torch.is_grad_enabled():
+        out = _TransposedProduct.apply(rows_MI, len(weights), *weights, *biases)
+    else:
+        out = _TransposedProduct.forward(rows_MI, len(weights), *weights, *biases)
     assert isinstance(out, Tensor)
     return out.view(*rows.shape[:-1], -1)
 
@@ -127,6 +136,7 @@ class _TransposedProduct(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
+    @keep_signature
     def forward(rows_MI: Tensor, n_weights: int, *weights_and_biases: Tensor) -> Tensor:
         weights, biases = weights_and_biases[:n_weights], weights_and_biases[n_weights:]
         weight_IO = _concatenate(weights).T.contiguous()

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from paribus.model.kept_signature import keep_signature
 from paribus.spec import LayerNorm, RMSNorm
 
 
@@ -44,6 +45,8 @@ def rms_norm(rows: Tensor, gain: Tensor, eps: float) -> Tensor:
     """
     if rows.device.type != "cpu" or rows.dtype != gain.dtype or torch.compiler.is_compiling():
         return F.rms_norm(rows, gain.shape, gain, eps)
+    if not torch.is_grad_enabled():
+        return _RMSNorm.forward(rows, gain, eps)[0]
     return _RMSNorm.apply(rows, gain, eps)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
@@ -53,6 +56,7 @@ class _RMSNorm(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
+    @keep_signature
     def forward(rows: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         scale = rows.square().mean(-1, keepdim=True).add_(eps).rsqrt_()
         return (rows * scale).mul_(gain), scale

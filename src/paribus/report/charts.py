@@ -177,27 +177,44 @@ def chart_spec(chart: alt.LayerChart, description: str, height: int) -> dict[str
     whole = chart.properties(
         width="container", height=height, description=description, background="transparent"
     )
-    whole = whole.configure(
+    # in one piece: each call of configure_… would copy all layers, and with them their rows
+    whole.config = alt.Config(
         font="system-ui, sans-serif",
         autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
         padding={"left": 2, "right": 8, "top": 4, "bottom": 4},
-    ).configure_view(stroke=None)
-    whole = whole.configure_axis(
-        labelColor=css_colour("muted"),
-        titleColor=css_colour("muted"),
-        gridColor=css_colour("line"),
-        domain=False,
-        ticks=False,
-        labelFontSize=12,
-        titleFontSize=12,
-        titleFontWeight="normal",
-        labelPadding=6,
-        titlePadding=8,
+        view=alt.ViewConfig(stroke=None),
+        axis=alt.AxisConfig(
+            labelColor=css_colour("muted"),
+            titleColor=css_colour("muted"),
+            gridColor=css_colour("line"),
+            domain=False,
+            ticks=False,
+            labelFontSize=12,
+            titleFontSize=12,
+            titleFontWeight="normal",
+            labelPadding=6,
+            titlePadding=8,
+        ),
+        legend=alt.LegendConfig(
+            labelColor=css_colour("ink"),
+            labelFontSize=12,
+            symbolOpacity=1,
+            columnPadding=LEGEND_GAP,
+        ),
     )
-    whole = whole.configure_legend(
-        labelColor=css_colour("ink"), labelFontSize=12, symbolOpacity=1, columnPadding=LEGEND_GAP
-    )
-    return whole.to_dict()
+    spec = whole.to_dict(validate=False)
+    layers = [_with_first_row(layer) for layer in spec["layer"]]
+    alt.LayerChart.validate({**_with_first_row(spec), "layer": layers})
+    return spec
+
+
+def _with_first_row(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of a chart to validate: its rows are of one kind, and to check each takes longest."""
+    match part:
+        case {"data": {"values": [first, *_]}}:
+            return {**part, "data": {"values": [first]}}
+        case _:
+            return part
 
 
 def printable_spec(spec: Any, width: int = FILE_WIDTH) -> Any:

@@ -53,7 +53,7 @@ Items = Sequence[ChoiceItem]
 def language_table(kind: str, seed: int) -> dict[str, Any]:
     shortest, longest = LENGTHS[kind]
     lengths = {"min_length": shortest, "max_length": longest}
-    return {"kind": kind, "n_documents": 1000, "seed": seed, **lengths}
+    return {"kind": kind, "n_documents": 300, "seed": seed, **lengths}
 
 
 @cache

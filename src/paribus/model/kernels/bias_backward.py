@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from paribus.model.kept_signature import keep_signature
+
 MAX_SCORES = 2**20  # scores held at a time on the way back: what a CPU keeps near
 
 
@@ -19,6 +21,8 @@ def biased_attention(
     """SDPA with a bias [1 or B, H, T, S] added to the scores; SDPA itself would keep them all
     for the bias' sake.
     """
+    if not torch.is_grad_enabled():
+        return _BiasedAttention.forward(query_BHTE, key_BHSE, value_BHSE, bias, scale)
     return _BiasedAttention.apply(  # pyright: ignore[reportReturnType]
         query_BHTE, key_BHSE, value_BHSE, bias, scale
     )
@@ -32,6 +36,7 @@ class _BiasedAttention(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
+    @keep_signature
     def forward(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float) -> Tensor:
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=bias.detach(), scale=scale
