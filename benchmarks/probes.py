@@ -3,7 +3,8 @@
     python benchmarks/probes.py --layers 2 --d-model 64 --length 64      # on a CPU
     python benchmarks/probes.py --device cuda                            # 124M at length 1,024
 
-Spectra of 2 texts, everything else of 64; with --spectra 4 an H200 takes more than a minute. Texts are random bytes.
+Spectra of 2 texts, everything else of 64; with --spectra 4 an H200 takes more than a minute. Texts
+are random bytes.
 """
 
 from __future__ import annotations
