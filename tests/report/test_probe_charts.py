@@ -15,6 +15,7 @@ from handmade_probes import QUANTITY, all_probe_rows, causal_maps
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.attention_charts import maps_shown
 from paribus.report.curve_panels import log_ticks
+from paribus.report.heat_maps import MAX_LABEL_WIDTH, TITLE_PADDING, title_padding
 from paribus.report.images import plot_files
 from paribus.report.probe_captions import CAPTIONS
 from paribus.report.probe_charts import figure_plots, probe_figures
@@ -338,3 +339,10 @@ def test_titles_break_at_commas() -> None:
 def test_ticks_of_a_logarithmic_axis_are_round_numbers() -> None:
     assert log_ticks(1, 64) == [1, 2, 5, 10, 20, 50]
     assert log_ticks(1e-6, 1) == pytest.approx([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1])
+
+
+def test_the_title_of_a_map_leaves_room_for_labels_in_a_wider_font() -> None:
+    """A file is laid out with one font, and read with another that may be a fifth wider."""
+    assert title_padding(["0", "1"]) < TITLE_PADDING + 2
+    assert title_padding(["books.train.tar"]) > TITLE_PADDING + 0.2 * 88  # as it was laid out
+    assert title_padding(["x" * 200]) <= TITLE_PADDING + 0.25 * MAX_LABEL_WIDTH
