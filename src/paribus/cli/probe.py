@@ -1,10 +1,16 @@
-"""Look inside of a run: attention rank, collapse with depth, positions, experts.
+"""Look inside of a run: attention, states, positions, experts, gradients.
 
 Each RUN is a run or a checkpoint, also an imported one. Probes read held-out documents of its
 corpus, or of the one that --corpus names, one document a row and all of one length. The table has
 the mean of each quantity over layers and heads, with the lowest and the highest. --csv and --json
 have every row. --out also writes figures, and a page of them. docs/probes.md says what each
 quantity can and cannot show.
+
+rank: how many directions attention uses. collapse: whether tokens become alike with depth.
+experts: how tokens are routed. positions: whether states tell where a token is. flow: where
+attention and gradients come from. context: how far back the model makes use of a text. gradients:
+their size by layer, and the curvature of the loss. corruption: masked input against plain input.
+descent, in-context: learning from examples in the input; for runs that were trained on them.
 """
 
 from __future__ import annotations
@@ -56,7 +62,7 @@ DEFAULT_MAPS = 3  # heads of each attention
 
 def probe_run(
     run: str | Path,
-    probes: Sequence[str | Mapping[str, Any]] = DEFAULT_PROBES,
+    probes: str | Sequence[str | Mapping[str, Any]] = DEFAULT_PROBES,
     *,
     n_maps: int = DEFAULT_MAPS,
     corpus: str | Path | Mapping[str, Any] | None = None,
@@ -71,6 +77,10 @@ def probe_run(
     `n_maps` heads of each attention on the first text, and a notebook shows it as figures.
     """
     workspace, watcher = workspace or Workspace(), watcher or Watcher()
+    if isinstance(probes, str):
+        probes = [probes]
+    if not probes:
+        raise SpecError(f"no probe is named; use one or more of {', '.join(PROBES)}")
     chosen = [_load(probe) for probe in probes]
     checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
     print_notes(*checkpoint.notes)
@@ -110,11 +120,16 @@ def command(
     sources: Annotated[list[str], typer.Argument(metavar="RUN…", help=RUN_HELP)],
     probes: Annotated[
         str,
-        typer.Option("--probes", metavar="KINDS", help=f"Any of {','.join(PROBES)}."),
+        typer.Option("--probes", metavar="KINDS", help="One or more, separated by commas."),
     ] = ",".join(DEFAULT_PROBES),
     n_texts: Annotated[
         int | None,
-        typer.Option("--texts", min=1, metavar="N", help="Number of texts of each probe."),
+        typer.Option(
+            "--texts",
+            min=1,
+            metavar="N",
+            help="Texts of each source; by default as each probe has it.",
+        ),
     ] = None,
     length: Annotated[
         int | None,
@@ -147,11 +162,15 @@ def command(
         ),
     ] = None,
     n_maps: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--maps", min=0, metavar="N", help="With --out: heads of each attention to draw."
+            "--maps",
+            min=0,
+            metavar="N",
+            help=f"With --out: at most so many heads of each attention to draw; {DEFAULT_MAPS} by"
+            " default.",
         ),
-    ] = DEFAULT_MAPS,
+    ] = None,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
@@ -163,6 +182,12 @@ def command(
         raise SpecError("--json and --csv are both given; give one")
     if format is not None and out is None:
         raise SpecError(f"--format is {format}, but there is no --out; give a folder")
+    if n_maps is not None and out is None:
+        raise SpecError(f"--maps is {n_maps}, but there is no --out; give a folder")
+    if out is None:
+        n_maps = 0
+    elif n_maps is None:
+        n_maps = DEFAULT_MAPS
     formats = () if out is None else probe_formats(format or "html")
     chosen = _chosen_probes(probes, n_texts, length, parse_settings(settings))
     workspace = Workspace(runs, cache, device)
@@ -172,7 +197,7 @@ def command(
             rows[source] = probe_run(
                 source,
                 chosen,
-                n_maps=n_maps if out is not None else 0,
+                n_maps=n_maps,
                 corpus=corpus,
                 tokenizer=tokenizer,
                 workspace=workspace,
@@ -202,6 +227,10 @@ def _chosen_probes(
             tables[kind.strip()]["length"] = length
     for path, value in settings.items():
         kind, _, name = path.partition(".")
+        if kind in PROBES and kind not in tables:
+            raise SpecError(
+                f"--set names {path}, but {kind} is not among --probes {kinds}; add it there"
+            )
         if kind not in tables or not name:
             raise SpecError(
                 f"--set {path} names no field of a chosen probe; write it as in"
