@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from paribus.spec.measure import PROBE_UNITS
 
 EVIL = "</script><script>alert(1)</script>"
 MAX_PAGE_BYTES = 3_000_000
+PAGE_OF_PROBES = Path(__file__).parents[2] / "docs/probes.md"
 FIGURES = [
     "rank-effective-rank-over-the-most-there-can-be-map",
     "rank-effective-rank-over-the-most-there-can-be-by-layer",
@@ -346,3 +348,9 @@ def test_the_title_of_a_map_leaves_room_for_labels_in_a_wider_font() -> None:
     assert title_padding(["0", "1"]) < TITLE_PADDING + 2
     assert title_padding(["books.train.tar"]) > TITLE_PADDING + 0.2 * 88  # as it was laid out
     assert title_padding(["x" * 200]) <= TITLE_PADDING + 0.25 * MAX_LABEL_WIDTH
+
+
+@pytest.mark.parametrize("probe", PROBE_UNITS)
+def test_the_page_of_probes_has_the_quantities_by_the_names_in_rows(probe: str) -> None:
+    page = PAGE_OF_PROBES.read_text("utf-8").replace("\\|", "|")
+    assert [quantity for quantity in PROBE_UNITS[probe] if quantity not in page] == []
