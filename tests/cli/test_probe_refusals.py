@@ -127,3 +127,22 @@ def test_the_help_says_what_each_probe_looks_at(ask: Any) -> None:
     words = " ".join(ask("probe", "--help").out.split())
     for kind in PROBES:
         assert f" {kind}: " in words or f" {kind}, " in words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "masks first --probes corruption",
+            "error: first: objective.kind is 'causal', which hides",
+        ),
+        ("labels first --probes in-context", "error: first: "),
+    ],
+)
+def test_of_several_runs_the_one_that_cannot_be_probed_is_named_before_any_is_looked_at(
+    ask: Any, workspace: Workspace, words: str, message: str
+) -> None:
+    folders = ("--runs", workspace.runs_folder, "--cache", workspace.cache_folder)
+    found = ask("probe", *words.split(), *folders)
+    assert found.status in (1, 2)
+    assert found.err.startswith(message)  # no note of what the first run will cost

@@ -41,11 +41,11 @@ from paribus.cli.terminal.probe_files import (
 from paribus.cli.terminal.probe_table import probe_bar, probe_table
 from paribus.cli.terminal.text_choice import corpus_of
 from paribus.corpus import prepare_corpus
-from paribus.errors import SpecError
+from paribus.errors import SpecError, UnsupportedError
 from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.probe.attention_maps import attention_maps
 from paribus.probe.demonstrations import taught_episodes
-from paribus.probe.run import probe_examples, probe_model, probe_texts
+from paribus.probe.run import probe_examples, probe_model, probe_texts, require_applicable
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.attention_maps import AttentionMap
@@ -191,6 +191,9 @@ def command(
     formats = () if out is None else probe_formats(format or "html")
     chosen = _chosen_probes(probes, n_texts, length, parse_settings(settings))
     workspace = Workspace(runs, cache, device)
+    if len(sources) > 1:  # before the first run is looked at
+        for source in sources:
+            _require_probes(source, chosen, workspace, tokenizer)
     rows: dict[str, ProbeFindings] = {}
     for source in sources:
         with probe_bar(source) as bar:
@@ -212,6 +215,24 @@ def command(
         print_page(to_csv(row_tables(rows)))
     else:
         console().print(probe_table(rows))
+
+
+def _require_probes(
+    source: str,
+    probes: Sequence[Mapping[str, Any]],
+    workspace: Workspace,
+    tokenizer: Path | None,
+) -> None:
+    """ParibusError, which names the run, where it has nothing that one of the probes looks at."""
+    checkpoint = load_checkpoint(source, workspace.runs_folder, tokenizer=tokenizer)
+    try:
+        for probe in map(_load, probes):
+            if isinstance(probe, InContextProbe):
+                taught_episodes(checkpoint)
+            else:
+                require_applicable(probe, checkpoint.spec, checkpoint.objective())
+    except (SpecError, UnsupportedError) as fault:
+        raise type(fault)(f"{source}: {fault}") from None
 
 
 def _chosen_probes(
