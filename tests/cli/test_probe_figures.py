@@ -70,8 +70,8 @@ def test_rows_alone_need_no_package_that_draws(
     ("options", "message"),
     [
         (("--format", "svg"), "--format is svg, but there is no --out"),
-        (("--out", "out", "--format", "tex"), "--format has 'tex', which figures of probes do not"),
-        (("--out", "out", "--format", "gif"), "--format has 'gif'; use one or more of"),
+        (("--out", "out", "--format", "tex"), "'tex'; use one or more of html, csv, svg, png, sep"),
+        (("--out", "out", "--format", "gif"), "'gif'; use one or more of html, csv, svg, png, sep"),
     ],
 )
 def test_formats_that_cannot_be_are_refused_first(

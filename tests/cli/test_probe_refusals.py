@@ -11,6 +11,7 @@ import pytest
 import paribus as pb
 from paribus.errors import SpecError
 from paribus.record.file_names import CHECKPOINTS, WEIGHTS_FILE
+from paribus.spec.probes import PROBES
 from paribus.workspace import Workspace
 
 ARCHITECTURE = {
@@ -47,6 +48,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     pb.train_run({**base, "corpus": TEXT}, name="first", workspace=own)
     labels = {**base, "corpus": LABELS, "objective": "seq2seq"}
     pb.train_run(labels, name="labels", workspace=own)
+    masks = {**base, "corpus": TEXT, "objective": "masked"}
+    masks["architecture"] = {**ARCHITECTURE, "mask": "full"}
+    pb.train_run(masks, name="masks", workspace=own)
     weightless = folder / "runs" / "weightless"
     shutil.copytree(folder / "runs" / "first", weightless)
     for checkpoint in (weightless / CHECKPOINTS).iterdir():
@@ -66,18 +70,25 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         ("first --probes context --length 5", "leaves 3 tokens of context before the last quar"),
         (
             "first --probes positions --texts 1",
-            "n_texts is 1 (int); use greater than or equal to 2",
+            "positions.n_texts is 1 (int); use greater than or equal to 2",
         ),
         (
             "first --set rank.score_sd=1",
-            "probe.score_sd is not a key here; did you mean 'score_sds'",
+            "rank.score_sd is not a key here; did you mean 'score_sds'",
         ),
         (
             "first --set n_texts=1",
             "names no field of a chosen probe; write it as in rank.n_texts=4",
         ),
         ("labels --probes rank", "has pairs, which differ in length; give running text with --cor"),
-        ("labels --probes descent --texts 19", "of 19 query examples, too few for a mean; give at"),
+        (
+            "labels --probes descent --texts 19",
+            "n_texts is 19, too few query examples for a mean; ",
+        ),
+        ("first --probes descent --texts 19", "has no source 'classification' (it has copy); use"),
+        ("masks --probes context", "predicted from what follows it too; probe a run of another"),
+        ("first --set flow.seed=1", "flow is not among --probes rank,collapse; add it there"),
+        ("first --maps 2", "--maps is 2, but there is no --out; give a folder"),
         ("weightless", "weightless has no complete checkpoint; train it further, or if it has fi"),
         ("nothing", "nothing holds no run; `paribus runs` lists the runs"),
     ],
@@ -101,3 +112,37 @@ def test_a_text_that_is_long_enough_is_named(ask: Any, workspace: Workspace) -> 
     length = str(refused.value).split("--length ")[1].split()[0]
     words = ("--probes", "collapse", "--texts", "80", "--set", "collapse.start=false")
     assert ask("probe", "first", *words, "--length", length, *folders).status == 0
+
+
+def test_one_probe_needs_no_list_and_none_is_refused(workspace: Workspace) -> None:
+    alone = pb.probe_run("first", "rank", n_maps=0, workspace=workspace)
+    listed = pb.probe_run("first", ["rank"], n_maps=0, workspace=workspace)
+    assert alone == listed
+    assert alone
+    with pytest.raises(SpecError, match="no probe is named; use one or more of rank, collapse"):
+        pb.probe_run("first", [], workspace=workspace)
+
+
+def test_the_help_says_what_each_probe_looks_at(ask: Any) -> None:
+    words = " ".join(ask("probe", "--help").out.split())
+    for kind in PROBES:
+        assert f" {kind}: " in words or f" {kind}, " in words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "masks first --probes corruption",
+            "error: first: objective.kind is 'causal', which hides",
+        ),
+        ("labels first --probes in-context", "error: first: "),
+    ],
+)
+def test_of_several_runs_the_one_that_cannot_be_probed_is_named_before_any_is_looked_at(
+    ask: Any, workspace: Workspace, words: str, message: str
+) -> None:
+    folders = ("--runs", workspace.runs_folder, "--cache", workspace.cache_folder)
+    found = ask("probe", *words.split(), *folders)
+    assert found.status in (1, 2)
+    assert found.err.startswith(message)  # no note of what the first run will cost

@@ -21,7 +21,7 @@ from packed_files import (
 from small_corpus import build_small_corpus
 
 from paribus.corpus import document_text
-from paribus.corpus.archives import explain_read_errors, open_members, suffix_of
+from paribus.corpus.archives import bare_name, explain_read_errors, open_members, suffix_of
 from paribus.corpus.decompression_limit import DecompressionLimit
 from paribus.corpus.documents import SourceNotes
 from paribus.corpus.formats import cut_position
@@ -473,6 +473,12 @@ def test_the_suffix_is_that_of_the_text_inside():
     ]
     suffixes = [".txt", ".jsonl", ".tar", ".tar", ".csv", "", "", ".txt", ".csv", ".tar"]
     assert [suffix_of(name) for name in names] == suffixes
+
+
+def test_a_bare_name_has_neither_a_format_nor_a_packing():
+    names = ["books.train.tar.xz", "books.train.TXZ", "a.jsonl.gz", "notes.txt", "folder"]
+    bare = ["books.train", "books.train", "a", "notes", "folder"]
+    assert [bare_name(name) for name in names] == bare
 
 
 def test_suffixes_in_capitals_are_read_as_their_small_forms(tmp_path):

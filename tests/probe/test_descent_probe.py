@@ -12,7 +12,7 @@ from probed_models import found_values, without_attention
 from probed_runs import ProbedRun, train_probed_run
 
 from paribus.batch import Batch
-from paribus.errors import UnsupportedError
+from paribus.errors import SpecError, UnsupportedError
 from paribus.probe.descent_items import EpisodeTexts
 from paribus.probe.descent_probe import STEPS, UNTRAINED, n_tunings, probe_descent
 from paribus.probe.look import look_at
@@ -145,7 +145,8 @@ def test_weights_without_a_gradient_stay_where_they_are(tmp_path: Path) -> None:
 
 def test_few_queries_and_other_text_are_refused(causal: ProbedRun, tmp_path: Path) -> None:
     few = DescentProbe(n_texts=19)
-    with pytest.raises(UnsupportedError, match="19 query examples, too few for a mean; give at"):
+    refusal = r"descent\.n_texts is 19, too few query examples for a mean; use 20 or more"
+    with pytest.raises(SpecError, match=refusal):
         probe_texts(causal.subject, causal.corpus, few)
     other = train_probed_run(tmp_path, ARMS["causal"], **TRAINING)
     with pytest.raises(UnsupportedError, match="the corpus has no source 'classification'"):

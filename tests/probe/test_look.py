@@ -80,5 +80,12 @@ def test_a_text_without_two_tokens_and_one_that_is_too_long_are_refused(tmp_path
     folder = checkpoint_folder(byte_model("gpt2", max_length=8), tmp_path / "model")
     with pytest.raises(SpecError, match="no two tokens"):
         pb.look(folder, "", ["embedding"])
-    with pytest.raises(SpecError, match="reads at most 8 tokens"):
+    with pytest.raises(SpecError, match=r"has 18 tokens, but .* reads at most 8; give a s"):
         pb.look(folder, TEXT, ["embedding"])
+
+
+def test_one_place_needs_no_list_and_none_is_refused(tmp_path: Path) -> None:
+    folder = checkpoint_folder(byte_model("gpt2"), tmp_path / "model")
+    assert pb.look(folder, TEXT, "embedding").keys() == {"stack.embedding.0"}
+    with pytest.raises(SpecError, match="no place is named; use one or more of embedding, att"):
+        pb.look(folder, TEXT, [])

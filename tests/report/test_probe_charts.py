@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from handmade_probes import QUANTITY, all_probe_rows, causal_maps
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.attention_charts import maps_shown
 from paribus.report.curve_panels import log_ticks
+from paribus.report.heat_maps import MAX_LABEL_WIDTH, TITLE_PADDING, title_padding
 from paribus.report.images import plot_files
 from paribus.report.probe_captions import CAPTIONS
 from paribus.report.probe_charts import figure_plots, probe_figures
@@ -24,6 +26,7 @@ from paribus.spec.measure import PROBE_UNITS
 
 EVIL = "</script><script>alert(1)</script>"
 MAX_PAGE_BYTES = 3_000_000
+PAGE_OF_PROBES = Path(__file__).parents[2] / "docs/probes.md"
 FIGURES = [
     "rank-effective-rank-over-the-most-there-can-be-map",
     "rank-effective-rank-over-the-most-there-can-be-by-layer",
@@ -338,3 +341,16 @@ def test_titles_break_at_commas() -> None:
 def test_ticks_of_a_logarithmic_axis_are_round_numbers() -> None:
     assert log_ticks(1, 64) == [1, 2, 5, 10, 20, 50]
     assert log_ticks(1e-6, 1) == pytest.approx([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1])
+
+
+def test_the_title_of_a_map_leaves_room_for_labels_in_a_wider_font() -> None:
+    """A file is laid out with one font, and read with another that may be a fifth wider."""
+    assert title_padding(["0", "1"]) < TITLE_PADDING + 2
+    assert title_padding(["books.train.tar"]) > TITLE_PADDING + 0.2 * 88  # as it was laid out
+    assert title_padding(["x" * 200]) <= TITLE_PADDING + 0.25 * MAX_LABEL_WIDTH
+
+
+@pytest.mark.parametrize("probe", PROBE_UNITS)
+def test_the_page_of_probes_has_the_quantities_by_the_names_in_rows(probe: str) -> None:
+    page = PAGE_OF_PROBES.read_text("utf-8").replace("\\|", "|")
+    assert [quantity for quantity in PROBE_UNITS[probe] if quantity not in page] == []

@@ -28,6 +28,7 @@ def test_the_unit_comes_from_the_measure_but_for_validation_text(
     assert "gain, points" in [line[0] for line in detail_lines(report)]
     axis = json.dumps(effect_plots(report)[0].spec)
     assert "gain in points (positive is better)" in axis
+    assert '"titleAnchor": "end"' in axis  # a narrow page cuts a title in the middle
     assert "bits per byte" not in axis
     learning = learning_plot(report)
     assert learning is not None

@@ -1,10 +1,16 @@
-"""Look inside of a run: attention rank, collapse with depth, positions, experts.
+"""Look inside of a run: attention, states, positions, experts, gradients.
 
 Each RUN is a run or a checkpoint, also an imported one. Probes read held-out documents of its
 corpus, or of the one that --corpus names, one document a row and all of one length. The table has
 the mean of each quantity over layers and heads, with the lowest and the highest. --csv and --json
 have every row. --out also writes figures, and a page of them. docs/probes.md says what each
 quantity can and cannot show.
+
+rank: how many directions attention uses. collapse: whether tokens become alike with depth.
+experts: how tokens are routed. positions: whether states tell where a token is. flow: where
+attention and gradients come from. context: how far back the model makes use of a text. gradients:
+their size by layer, and the curvature of the loss. corruption: masked input against plain input.
+descent, in-context: learning from examples in the input; for runs that were trained on them.
 """
 
 from __future__ import annotations
@@ -35,11 +41,11 @@ from paribus.cli.terminal.probe_files import (
 from paribus.cli.terminal.probe_table import probe_bar, probe_table
 from paribus.cli.terminal.text_choice import corpus_of
 from paribus.corpus import prepare_corpus
-from paribus.errors import SpecError
+from paribus.errors import SpecError, UnsupportedError
 from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.probe.attention_maps import attention_maps
 from paribus.probe.demonstrations import taught_episodes
-from paribus.probe.run import probe_examples, probe_model, probe_texts
+from paribus.probe.run import probe_examples, probe_model, probe_texts, require_applicable
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.attention_maps import AttentionMap
@@ -56,7 +62,7 @@ DEFAULT_MAPS = 3  # heads of each attention
 
 def probe_run(
     run: str | Path,
-    probes: Sequence[str | Mapping[str, Any]] = DEFAULT_PROBES,
+    probes: str | Sequence[str | Mapping[str, Any]] = DEFAULT_PROBES,
     *,
     n_maps: int = DEFAULT_MAPS,
     corpus: str | Path | Mapping[str, Any] | None = None,
@@ -71,6 +77,10 @@ def probe_run(
     `n_maps` heads of each attention on the first text, and a notebook shows it as figures.
     """
     workspace, watcher = workspace or Workspace(), watcher or Watcher()
+    if isinstance(probes, str):
+        probes = [probes]
+    if not probes:
+        raise SpecError(f"no probe is named; use one or more of {', '.join(PROBES)}")
     chosen = [_load(probe) for probe in probes]
     checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
     print_notes(*checkpoint.notes)
@@ -110,11 +120,16 @@ def command(
     sources: Annotated[list[str], typer.Argument(metavar="RUN…", help=RUN_HELP)],
     probes: Annotated[
         str,
-        typer.Option("--probes", metavar="KINDS", help=f"Any of {','.join(PROBES)}."),
+        typer.Option("--probes", metavar="KINDS", help="One or more, separated by commas."),
     ] = ",".join(DEFAULT_PROBES),
     n_texts: Annotated[
         int | None,
-        typer.Option("--texts", min=1, metavar="N", help="Number of texts of each probe."),
+        typer.Option(
+            "--texts",
+            min=1,
+            metavar="N",
+            help="Texts of each source; by default as each probe has it.",
+        ),
     ] = None,
     length: Annotated[
         int | None,
@@ -147,11 +162,15 @@ def command(
         ),
     ] = None,
     n_maps: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--maps", min=0, metavar="N", help="With --out: heads of each attention to draw."
+            "--maps",
+            min=0,
+            metavar="N",
+            help=f"With --out: at most so many heads of each attention to draw; {DEFAULT_MAPS} by"
+            " default.",
         ),
-    ] = DEFAULT_MAPS,
+    ] = None,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
@@ -163,16 +182,25 @@ def command(
         raise SpecError("--json and --csv are both given; give one")
     if format is not None and out is None:
         raise SpecError(f"--format is {format}, but there is no --out; give a folder")
+    if n_maps is not None and out is None:
+        raise SpecError(f"--maps is {n_maps}, but there is no --out; give a folder")
+    if out is None:
+        n_maps = 0
+    elif n_maps is None:
+        n_maps = DEFAULT_MAPS
     formats = () if out is None else probe_formats(format or "html")
     chosen = _chosen_probes(probes, n_texts, length, parse_settings(settings))
     workspace = Workspace(runs, cache, device)
+    if len(sources) > 1:  # before the first run is looked at
+        for source in sources:
+            _require_probes(source, chosen, workspace, tokenizer)
     rows: dict[str, ProbeFindings] = {}
     for source in sources:
         with probe_bar(source) as bar:
             rows[source] = probe_run(
                 source,
                 chosen,
-                n_maps=n_maps if out is not None else 0,
+                n_maps=n_maps,
                 corpus=corpus,
                 tokenizer=tokenizer,
                 workspace=workspace,
@@ -189,6 +217,24 @@ def command(
         console().print(probe_table(rows))
 
 
+def _require_probes(
+    source: str,
+    probes: Sequence[Mapping[str, Any]],
+    workspace: Workspace,
+    tokenizer: Path | None,
+) -> None:
+    """ParibusError, which names the run, where it has nothing that one of the probes looks at."""
+    checkpoint = load_checkpoint(source, workspace.runs_folder, tokenizer=tokenizer)
+    try:
+        for probe in map(_load, probes):
+            if isinstance(probe, InContextProbe):
+                taught_episodes(checkpoint)
+            else:
+                require_applicable(probe, checkpoint.spec, checkpoint.objective())
+    except (SpecError, UnsupportedError) as fault:
+        raise type(fault)(f"{source}: {fault}") from None
+
+
 def _chosen_probes(
     kinds: str, n_texts: int | None, length: int | None, settings: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
@@ -202,6 +248,10 @@ def _chosen_probes(
             tables[kind.strip()]["length"] = length
     for path, value in settings.items():
         kind, _, name = path.partition(".")
+        if kind in PROBES and kind not in tables:
+            raise SpecError(
+                f"--set names {path}, but {kind} is not among --probes {kinds}; add it there"
+            )
         if kind not in tables or not name:
             raise SpecError(
                 f"--set {path} names no field of a chosen probe; write it as in"

@@ -54,6 +54,16 @@ def suffix_of(name: str) -> str:
     return path.suffix
 
 
+def bare_name(name: str) -> str:
+    """The name of a file without what it holds and what it is packed with: `books.train.tar.xz`
+    and `books.train.txz` → `books.train`.
+    """
+    path = PurePath(name)
+    if path.suffix.lower() in COMPRESSED_SUFFIXES:
+        path = path.with_suffix("")
+    return path.stem
+
+
 def find_files(paths: Sequence[str], suffixes: Sequence[str], notes: SourceNotes) -> list[Path]:
     """Every file meant by the paths, each once, in the order of the paths and sorted within
     each.

@@ -60,17 +60,28 @@ def _span_length(component: MixtureComponent) -> float:
 
 
 def _describe_no_likelihood(objective: Objective) -> str:
-    kinds = dict.fromkeys(component.objective.kind for component in components_of(objective))
+    kinds = _objective_kinds(objective)
     if "masked" in kinds:
         advice = "measure it with 'pseudo', beside its like"
-    elif kinds.keys() & {"labels", "tags"}:
+    elif {"labels", "tags"}.intersection(kinds):
         advice = "measure the labels that it gives, or the stage before"
     else:
         advice = "train with 'causal' or 'prefix'"
+    return f"{why_no_likelihood(objective)}; {advice}"
+
+
+def why_no_likelihood(objective: Objective) -> str:
+    """Why an objective gives no likelihood of a target after its context."""
+    reasons = ", and ".join(_WHY_NOT[kind] for kind in _objective_kinds(objective))
     return (
         f"objective.kind is {objective.kind!r}, which gives no likelihood of a target after its"
-        f" context: {', and '.join(_WHY_NOT[kind] for kind in kinds)}; {advice}"
+        f" context: {reasons}"
     )
+
+
+def _objective_kinds(objective: Objective) -> list[str]:
+    """The kinds of the components of an objective, each once."""
+    return list(dict.fromkeys(one.objective.kind for one in components_of(objective)))
 
 
 def _describe_no_masks(objective: Objective) -> str:

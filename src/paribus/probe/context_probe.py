@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from paribus.errors import SpecError
-from paribus.objectives.answering import answering_component
+from paribus.objectives.answering import answering_component, why_no_likelihood
 from paribus.objectives.framing import Ids, ItemLayout, lay_item
 from paribus.probe.problem_batches import TargetAfterContext
 from paribus.probe.subject import ProbedModel
@@ -27,7 +27,13 @@ TOLERANCE = 0.01  # of the loss: what is lost beyond the effective context
 
 def require_likelihood(objective: Objective) -> None:
     """SpecError where an objective gives no likelihood of a target after its context."""
-    answering_component(objective, "likelihood")
+    try:
+        answering_component(objective, "likelihood")
+    except SpecError:
+        raise SpecError(
+            f"{why_no_likelihood(objective)}; probe a run of another objective, such as 'causal'"
+            " or 'prefix'"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -88,12 +88,12 @@ def episode_prompts(
     encode: Callable[[str], Ids], corpus: TokenisedCorpus, spec: DescentProbe, length: int
 ) -> EpisodePrompts:
     """New episodes of the language of a corpus, with as many demonstrations as fit."""
-    if spec.n_texts < MIN_EXAMPLES:
-        raise UnsupportedError(
-            f"the similarity of a prompt and a step of fine-tuning was asked of {spec.n_texts}"
-            f" query examples, too few for a mean; give at least {MIN_EXAMPLES}"
-        )
     language = _classification(corpus)
+    if spec.n_texts < MIN_EXAMPLES:
+        raise SpecError(
+            f"descent.n_texts is {spec.n_texts}, too few query examples for a mean; use"
+            f" {MIN_EXAMPLES} or more"
+        )
     questions = new_questions(language, spec.n_texts + spec.n_others)
     n_demonstrations = _n_that_fit(encode, language, questions[0], length)
     texts = []

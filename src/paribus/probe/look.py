@@ -37,13 +37,19 @@ class WantedPlace:
         return f"{self.name}.{self.layer}"
 
 
-def wanted_places(spec: ResolvedArchitecture, places: Sequence[str]) -> tuple[WantedPlace, ...]:
+def wanted_places(
+    spec: ResolvedArchitecture, places: str | Sequence[str]
+) -> tuple[WantedPlace, ...]:
     """The places that are asked for, from the bottom up.
 
     Each of `places` is a place, such as `block_output`, perhaps with a stack before it
     (`encoder.block_output`) and a layer after it (`stack.block_output.0`; −1 is the last one).
     """
     there = places_of(spec)
+    if isinstance(places, str):
+        places = [places]
+    if not places:
+        raise SpecError(f"no place is named; use one or more of {_place_names(there)}")
     found: set[WantedPlace] = set()
     for asked in places:
         own = set(_matches(asked, there))
@@ -80,13 +86,16 @@ def _parse_place(asked: str) -> tuple[tuple[str, ...], str, int | None]:
 
 
 def _refusal(asked: str, there: Mapping[str, tuple[int, ...]]) -> str:
-    names = dict.fromkeys(name.split(".")[1] for name in there)
     n_layers = {stack: len(there.get(f"{stack}.block_output", ())) for stack in STACKS}
-    sizes = [f"{stack} {n}" for stack, n in n_layers.items() if n]
+    sizes = [f"{stack} has {n}" for stack, n in n_layers.items() if n]
     return (
-        f"this architecture has no {asked!r}; it has {', '.join(names)}, and as many layers:"
-        f" {', '.join(sizes)}"
+        f"this architecture has no {asked!r}; it has {_place_names(there)}; layers count"
+        f" from 0: {', '.join(sizes)}"
     )
+
+
+def _place_names(there: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(dict.fromkeys(name.split(".")[1] for name in there))
 
 
 @dataclass(eq=False)
@@ -114,7 +123,7 @@ def to_array(value: Tensor) -> Array:
 def look(
     run: str | Path,
     text: str,
-    places: Sequence[str],
+    places: str | Sequence[str],
     *,
     tokenizer: str | Path | None = None,
     workspace: Workspace | None = None,
@@ -123,7 +132,9 @@ def look(
     `stack.attention_weights.3`.
 
     The text is read as in training: an encoder-decoder reads its first half as a source and its
-    second half as a target, and for a prefix-LM the first half is the prefix.
+    second half as a target, and for a prefix-LM the first half is the prefix. The end of the
+    document before it is the first token where the run was trained with one there. `places` are
+    described in `src/paribus/model/observed_places.py`.
     """
     workspace = workspace or Workspace()
     checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
@@ -132,7 +143,11 @@ def look(
     tokens = subject.encode(text)
     if len(tokens) < 2:
         raise SpecError("the text has no two tokens to look at; give a longer one")
-    subject.require_length(len(tokens))
+    if len(tokens) > subject.spec.max_length:
+        raise SpecError(
+            f"the text has {len(tokens)} tokens, but {run} reads at most"
+            f" {subject.spec.max_length}; give a shorter one"
+        )
     recorder = PlaceRecorder(wanted)
     subject.show(torch.tensor([tokens]), recorder)
     return recorder.values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from glob import has_magic
 from pathlib import Path
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus, document_text
+from paribus.corpus.archives import bare_name
 from paribus.errors import SpecError, UnsupportedError
 from paribus.objectives.framing import Ids
 from paribus.spec.corpus import Files, Source, gives_pairs
@@ -87,10 +89,13 @@ def held_out_texts(
 
 
 def _domain_name(source: Source) -> str:
-    """The kind of a source; of files, the name of the first."""
-    if isinstance(source, Files):
-        return Path(source.paths[0]).stem
-    return source.kind
+    """The kind of a source; of files, the name of the first, and of a glob that of its folder."""
+    if not isinstance(source, Files):
+        return source.kind
+    path = Path(source.paths[0])
+    while has_magic(path.name):
+        path = path.parent
+    return bare_name(path.name) or source.kind
 
 
 @lru_cache(maxsize=8)  # every probe of a study reads the same documents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 
 from paribus.errors import SpecError, UnsupportedError
@@ -18,20 +18,22 @@ REQUIRED_PACKAGES = {
 FORMATS = tuple(REQUIRED_PACKAGES)
 
 
-def parse_formats(format_list: str | Iterable[str]) -> tuple[str, ...]:
-    """The formats asked for, each once, in the order of `FORMATS`."""
+def parse_formats(
+    format_list: str | Iterable[str], choices: Sequence[str] = FORMATS
+) -> tuple[str, ...]:
+    """The formats asked for, each once, in the order of `choices`."""
     if isinstance(format_list, str):
         names = format_list.split(",")
     else:
         names = list(format_list)
     formats = set(map(str.strip, names))
-    unknown = sorted(formats - set(FORMATS))
+    unknown = sorted(formats - set(choices))
     if unknown:
         raise SpecError(
-            f"--format has {unknown[0]!r}; use one or more of {', '.join(FORMATS)}, separated by"
+            f"--format has {unknown[0]!r}; use one or more of {', '.join(choices)}, separated by"
             " commas"
         )
-    return tuple(sorted(formats, key=FORMATS.index))
+    return tuple(sorted(formats, key=choices.index))
 
 
 def require_formats(format_names: Iterable[str]) -> None:

@@ -77,7 +77,8 @@ def gain_axis(field: str, unit: str) -> alt.X:
     return alt.X(
         field,
         title=f"gain in {unit} (positive is better)",
-        axis=alt.Axis(tickCount=5),
+        # at its end: on a narrow page the title is wider than the axis, and has room on the left
+        axis=alt.Axis(tickCount=5, titleAnchor="end"),
         scale=alt.Scale(padding=14),
     )
 

@@ -45,6 +45,9 @@ BAR_HEIGHT = 130
 LEAST_OPACITY = 0.06  # of the lowest value
 MANY_COLUMNS = 24  # from here on not every one has a label
 EVEN_LOAD = 1.0
+LETTER_WIDTH, MAX_LABEL_WIDTH = 7, 110  # pixels of a label of a line
+TITLE_PADDING = 8
+FONT_ROOM = 0.25  # a viewer's font may be so much wider than that which a file was laid out with
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,12 @@ def heat_panel(
         "row:N",
         title=axes.line_name,
         sort=list(map(row_key, range(len(line_labels)))),
-        axis=alt.Axis(grid=False, labelExpr=label_expression(line_labels), labelLimit=110),
+        axis=alt.Axis(
+            grid=False,
+            labelExpr=label_expression(line_labels),
+            labelLimit=MAX_LABEL_WIDTH,
+            titlePadding=title_padding(line_labels),
+        ),
     )
     opacity = alt.Opacity(
         "level:Q",
@@ -183,6 +191,12 @@ def heat_panel(
             (line_labels[cell.line], str(cell.column), number_text(cell.value)) for cell in cells
         ),
     )
+
+
+def title_padding(labels: Sequence[str]) -> float:
+    """Pixels between the labels of an axis and its title, so that they do not meet in any font."""
+    widest = max(map(len, labels), default=0) * LETTER_WIDTH
+    return TITLE_PADDING + FONT_ROOM * min(widest, MAX_LABEL_WIDTH)
 
 
 def _opacity_legend(ends: tuple[float, float]) -> alt.Legend:

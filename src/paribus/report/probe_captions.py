@@ -83,8 +83,8 @@ CAPTIONS: Mapping[str, Mapping[str, str]] = {
         ),
         "saturation": (
             "How many of a token's last experts it had at an earlier step, beside what loads alone"
-            " would give by chance: 1 where routing no longer changes. Routing that is settled is"
-            " not by that good, and of one run it does not show when others would settle."
+            " would give by chance: 1 where routing no longer changes. Settled routing need not"
+            " be good, and one run does not show when others would settle."
         ),
     },
     "flow": {

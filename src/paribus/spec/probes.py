@@ -180,4 +180,6 @@ def load_probe(kind: str, changes: Mapping[str, Any] | None = None) -> Probe:
     try:
         return _ProbeTable.model_validate(table).probe
     except ValidationError as fault:
-        raise SpecError(list(describe_faults(fault, table, _ProbeTable))) from None
+        faults = describe_faults(fault, table, _ProbeTable)
+        named = [text.replace("probe.", f"{kind}.", 1) for text in faults]
+        raise SpecError(named) from None

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from paribus.analyse.run_table import RowTable
-from paribus.errors import SpecError
 from paribus.record.attention_maps import AttentionMap, write_attention_maps
 from paribus.record.disk import replace
 from paribus.record.file_names import ATTENTION_MAPS_FILE, PROBES_CSV_FILE, PROBES_PAGE_FILE
@@ -46,13 +45,7 @@ def probe_formats(format_list: str) -> tuple[str, ...]:
     """The formats asked for; SpecError where one is not of figures, UnsupportedError where a
     package is missing.
     """
-    formats = parse_formats(format_list)
-    other = [name for name in formats if name not in PROBE_FORMATS]
-    if other:
-        raise SpecError(
-            f"--format has {other[0]!r}, which figures of probes do not have; use one or more of"
-            f" {', '.join(PROBE_FORMATS)}, separated by commas"
-        )
+    formats = parse_formats(format_list, PROBE_FORMATS)
     require_formats(formats)
     return formats
 

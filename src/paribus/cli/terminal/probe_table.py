@@ -15,7 +15,7 @@ from rich.table import Table
 from paribus.cli.terminal.training_bar import print_note
 from paribus.escapes import SafeConsole
 from paribus.record.probe_rows import ProbeRow
-from paribus.report.numbers import DASH, significant
+from paribus.report.numbers import DASH, significant, true_minus
 from paribus.watcher import Watcher
 
 # curves over these are drawn, not listed
@@ -85,23 +85,30 @@ def _groups(rows: Sequence[ProbeRow]) -> dict[tuple[str, ...], list[ProbeRow]]:
         if row.x_name in DRAWN:
             continue
         where = " ".join(filter(None, (row.stack, row.branch)))
-        key = (row.probe, where, row.variant or DASH, row.quantity)
+        key = (row.probe, where or DASH, row.variant or DASH, row.quantity)
         groups.setdefault(key, []).append(row)
     return groups
 
 
 def _numbers(group: Sequence[ProbeRow]) -> Iterator[str]:
     values = [row.value for row in group]
-    yield significant(fmean(values))
-    yield significant(min(values))
-    yield significant(max(values))
+    yield _number(fmean(values))
+    if len(values) > 1:
+        yield _number(min(values))
+        yield _number(max(values))
+    else:
+        yield from (DASH, DASH)
     points = _points(group)
     if len(points) > 1:
         yield group[0].x_name or LAYER
-        yield significant(fmean(points[min(points)]))
-        yield significant(fmean(points[max(points)]))
+        yield _number(fmean(points[min(points)]))
+        yield _number(fmean(points[max(points)]))
     else:
         yield from (DASH, DASH, DASH)
+
+
+def _number(value: float) -> str:
+    return true_minus(significant(value))
 
 
 def _points(group: Sequence[ProbeRow]) -> dict[float, list[float]]:
