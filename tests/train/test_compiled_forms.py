@@ -2,6 +2,8 @@
 resumed run repeats.
 """
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +18,15 @@ from paribus.model.dropout import dropout_site_keys, uniform_integers
 from paribus.train.determinism import deterministic_algorithms
 
 Forms = list[tuple[tuple[int, ...], ...]]
+
+
+class Owner:
+    """Whoever has the blocks of a model compiled."""
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
 
 
 @pytest.fixture
@@ -83,18 +94,18 @@ def test_all_splits_and_seeds_share_a_form(forms: Forms, mask: str, positions: s
     assert numbered(forms) == [0, 0, 0, 0]
 
 
-def test_a_sharded_block_is_one_form_for_each_length(forms: Forms) -> None:
+def test_a_sharded_block_is_one_form_for_each_length(forms: Forms, owner: Owner) -> None:
     model = small("unilm", "prefix")
-    work._compile_blocks(model)
+    work._compile_blocks(model, owner)
     with deterministic_algorithms(True), torch.no_grad():
         for length, prefix, seed in ((12, 3, 1), (12, 5, 2), (10, 5, 1), (12, 7, 3)):
             answered(model, model.hidden_states, length, prefix, seed)
     assert numbered(forms) == [0, 0, 2, 0]  # a block is one piece, dropout and all
 
 
-def test_all_layers_share_the_form_of_a_block(forms: Forms) -> None:
+def test_all_layers_share_the_form_of_a_block(forms: Forms, owner: Owner) -> None:
     model = build(tiny_architecture("gpt2", {"n_layers": 3, "dropout": 0.0}))
-    work._compile_blocks(model)
+    work._compile_blocks(model, owner)
     with deterministic_algorithms(True), torch.no_grad():
         for prefix, seed in ((3, 1), (5, 2)):
             answered(model, model.hidden_states, 12, prefix, seed)
@@ -108,7 +119,7 @@ def test_blocks_of_an_encoder_decoder_share_forms(forms: Forms, preset: str, n_f
     architecture = tiny_architecture(preset, {"dropout": 0.0})
     model, plain = build(architecture), build(architecture)
     assert work._compiles_by_block(model)
-    work._compile_blocks(model)
+    work._compile_blocks(model, owner)
     with deterministic_algorithms(True), torch.no_grad():
         for split in (4, 7, 4):
             batch = Batch.of(
@@ -117,6 +128,25 @@ def test_blocks_of_an_encoder_decoder_share_forms(forms: Forms, preset: str, n_f
             ours = model.hidden_states(batch, None).states_BTD
             assert torch.allclose(ours, plain.hidden_states(batch, None).states_BTD, atol=1e-6)
     assert len(set(numbered(forms))) == n_forms
+
+
+def test_a_model_whose_blocks_were_compiled_is_freed_at_once(forms: Forms) -> None:
+    model, owner = build(tiny_architecture("bart", {"dropout": 0.0})), Owner()
+    work._compile_blocks(model, owner)
+    batch = Batch.of(torch.randint(N_VOCAB, (3, 7)), source=torch.randint(N_VOCAB, (3, 5)))
+    with torch.no_grad():
+        model.hidden_states(batch, None)
+    gc.collect()
+    gc.disable()
+    try:
+        del owner
+        assert forms
+        assert not any("forward" in block.__dict__ for block in model.modules())
+        freed = weakref.ref(model)
+        del model
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 def test_with_dropout_an_encoder_decoder_is_compiled_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -107,12 +108,12 @@ class ModelWithLoss(nn.Module):
         if comparison is not None:
             self.reference_states = comparison.reference.hidden_states
         if compiles and (shard_device is not None or _compiles_by_block(model)):
-            _compile_blocks(model)
+            _compile_blocks(model, self)
         elif compiles:
             self.hidden_states = _compile(self.hidden_states, _VARYING)
         if compiles and comparison is not None:
             if _compiles_by_block(comparison.reference):
-                _compile_blocks(comparison.reference)
+                _compile_blocks(comparison.reference, self)
             else:
                 self.reference_states = _compile(self.reference_states, _VARYING)
         places = model.dropout_sites if compiles and model.spec.dropout else ()
@@ -222,13 +223,20 @@ def _compiles_by_block(model: Transformer) -> bool:
     return model.encoder is not None and not model.spec.dropout
 
 
-def _compile_blocks(model: Transformer) -> None:
-    """Each block compiled by itself: what puts the weights of a sharded block together, before it
-    is called, is no part of the code.
+def _compile_blocks(model: Transformer, owner: object) -> None:
+    """Each block compiled by itself, for as long as an owner lives: what puts the weights of a
+    sharded block together, before it is called, is no part of the code.
     """
-    for block in model.modules():
-        if isinstance(block, TransformerBlock):
-            block.forward = _compile(block.forward, _VARYING_IN_BLOCK)
+    blocks = [block for block in model.modules() if isinstance(block, TransformerBlock)]
+    for block in blocks:
+        block.forward = _compile(block.forward, _VARYING_IN_BLOCK)
+    # a block that holds its own compiled form would wait for the garbage collector
+    weakref.finalize(owner, _forget_compiled, blocks)
+
+
+def _forget_compiled(blocks: list[TransformerBlock]) -> None:
+    for block in blocks:
+        del block.forward
 
 
 def _compile(function: Callable[P, T], varying: str) -> Callable[P, T]:
