@@ -110,7 +110,8 @@ class UnseenPool(WorkerPool):
         failures = super().run_cells(cells, study, watcher)
         there = study.root / cells[0].name / self.folder
         unseen = there.rename(study.root.parent / "unseen")
-        threading.Timer(self.delay, lambda: unseen.rename(there)).start()
+        self.timer = threading.Timer(self.delay, lambda: unseen.rename(there))
+        self.timer.start()
         return failures
 
 
@@ -122,6 +123,7 @@ def test_what_another_machine_wrote_is_waited_for(
     with UnseenPool(means) as pool:
         pool.folder = folder
         assert execute_cells(cells, kept, pool, Silent()).failures == {}
+        pool.timer.join()
     assert is_complete(cells[0], kept)
 
 

@@ -145,7 +145,7 @@ def test_every_place_of_a_model_has_its_own_draws(monkeypatch):
     monkeypatch.setattr("paribus.model.forward.dropout", spy)
     monkeypatch.setattr("paribus.model.stack.dropout", spy)
     _model(encoder={"n_layers": 2, "shared": True})(
-        Batch.of(torch.zeros(1, 3).long(), source=torch.zeros(1, 5).long())
+        Batch.of(torch.zeros(1, 3).long(), source=torch.zeros(1, 5).long()), DropoutKey(1, 1)
     )
     assert len(set(places)) == len(places)
     assert sorted(places) == sorted(

@@ -24,6 +24,6 @@ def test_garbage_is_freed_before_every_capture_and_old_objects_are_looked_at_onc
     knots.append(weakref.ref(Knot()))
     runner._collect_garbage()
     assert [knot() for knot in knots] == [None, None]
-    assert gc.get_freeze_count() == n_left_out > 10_000
+    assert 10_000 < gc.get_freeze_count() <= n_left_out  # some of them may be gone meanwhile
     del runner
     assert gc.get_freeze_count() == 0
