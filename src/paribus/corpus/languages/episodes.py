@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from random import Random
 
 from paribus.runtime import derive_seed
@@ -41,7 +41,10 @@ class BinGrid:
 
     def index(self, value: float) -> int:
         """The number of the bin that a value is in."""
-        return min(max(math.floor((value + self.limit) / self.width), 0), self.n_bins - 1)
+        index = int((value + self.limit) / self.width)
+        if index < 0:
+            return 0
+        return index if index < self.n_bins else self.n_bins - 1
 
     def centre(self, index: int) -> float:
         """The value that stands for a bin."""
@@ -79,7 +82,7 @@ def _grid(n_bins: int, limit: float) -> BinGrid:
 def input_numbers(language: EpisodeKind, inputs: str) -> Point:
     """The numbers that symbols of inputs stand for."""
     centres = _bin_centres(language.n_levels, INPUT_LIMIT)
-    return tuple(centres[_INDEX[symbol]] for symbol in inputs)
+    return tuple([centres[_INDEX[symbol]] for symbol in inputs])
 
 
 @cache
@@ -96,10 +99,9 @@ def draw_inputs(language: EpisodeKind, rng: Random) -> str:
     """An x ~ N(0, I), each of its numbers at the nearest point of the grid; inputs that do not vary
     have the symbol of 0.
     """
-    bins, symbols = input_bins(language), ""
-    for _ in range(language.n_drawn):
-        symbols += VALUE_SYMBOLS[bins.index(rng.gauss(0, 1))]
-    return symbols + VALUE_SYMBOLS[bins.index(0)] * (language.n_inputs - language.n_drawn)
+    bins, n_drawn = input_bins(language), language.n_drawn
+    drawn = [VALUE_SYMBOLS[bins.index(rng.gauss(0, 1))] for _ in range(n_drawn)]
+    return "".join(drawn) + VALUE_SYMBOLS[bins.index(0)] * (language.n_inputs - n_drawn)
 
 
 def draw_episode(language: EpisodeKind, rng: Random, n_examples: int) -> str:
@@ -188,6 +190,7 @@ def _draw_weights(language: EpisodeKind, rng: Random) -> tuple[Point, ...]:
     return tuple(weights)
 
 
+@lru_cache(maxsize=1)  # whoever has drawn a source asks for its answer next
 def _function_values(
     language: EpisodeKind, all_inputs: tuple[str, ...], asked: tuple[str, ...]
 ) -> str:
@@ -208,7 +211,10 @@ def _function_values(
 
 
 def _dot(one: Point, other: Point) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+    total = 0.0  # not by sum(), which rounds in another way from Python 3.12 on
+    for a, b in zip(one, other, strict=True):
+        total += a * b
+    return total
 
 
 def _plane_sides(normals: Sequence[Point], x: Point) -> int:
