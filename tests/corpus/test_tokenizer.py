@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from small_corpus import all_documents, corpus_of_texts
+from small_corpus import all_documents, build_small_corpus, corpus_of_texts
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
@@ -241,6 +241,39 @@ def test_a_long_piece_is_encoded_in_stretches_and_brought_back(tmp_path, monkeyp
         tmp_path, [TEXT, "x" * 333, TEXT], tokenizer={"kind": "bpe", "n_vocab": 280}
     )
     assert [text for (text,) in all_documents(corpus, "train")] == [TEXT, "x" * 333, TEXT]
+
+
+def test_a_file_of_bytes_gives_what_bytes_give(tmp_path, monkeypatch):
+    monkeypatch.setattr("paribus.corpus.encoding.CHUNK_BYTES", 50)
+    monkeypatch.setattr("paribus.corpus.encoding.LIBRARY_BATCH_BYTES", 200)
+    (tmp_path / "t.json").write_text(byte_tokenizer().json, "utf-8")
+    file = {"kind": "file", "path": str(tmp_path / "t.json")}
+    texts = ["One is here. Two is there.\n\nThree", "x" * 333, TEXT, "Alone"]
+    one = corpus_of_texts(tmp_path, texts).readers["train"][0].shard
+    other = corpus_of_texts(tmp_path, texts, tokenizer=file).readers["train"][0].shard
+    for name in ("tokens", "sentence_bits", "offsets"):
+        assert getattr(other, name).tolist() == getattr(one, name).tolist()
+
+
+def test_turns_in_a_file_of_bytes_are_special_tokens(tmp_path):
+    (tmp_path / "t.json").write_text(byte_tokenizer().json, "utf-8")
+    file = {"kind": "file", "path": str(tmp_path / "t.json")}
+    source = {"kind": "copy", "n_documents": 20, "form": "conversations"}
+    one, other = (
+        build_small_corpus(tmp_path, source, tokenizer=tokenizer).readers["train"][0].shard
+        for tokenizer in ({"kind": "bytes"}, file)
+    )
+    assert other.tokens.tolist() == one.tokens.tolist()
+    assert (one.tokens >= 256).sum() == 20 * 3  # user, end of turn, assistant
+
+
+def test_only_plain_bytes_are_taken_for_their_ids():
+    assert byte_tokenizer().is_bytes
+    assert not train_tokenizer(BPETokenizer(n_vocab=307), [TEXT]).is_bytes
+    renumbered = json.loads(byte_tokenizer().json)
+    vocabulary = renumbered["model"]["vocab"]
+    vocabulary["a"], vocabulary["b"] = vocabulary["b"], vocabulary["a"]
+    assert not Tokenizer(Library.from_str(json.dumps(renumbered))).is_bytes
 
 
 def test_a_tokenizer_learns_from_an_even_part_of_much_text(tmp_path, monkeypatch):

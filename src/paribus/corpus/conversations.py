@@ -14,6 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from paribus.batch import Vocabulary
 from paribus.corpus.documents import Document
 from paribus.corpus.tokenizer import Tokenizer
@@ -57,6 +60,11 @@ def special_byte_name(piece: bytes) -> str | None:
     if len(piece) == 1 and piece[0] >= _FIRST_BYTE:
         return TURN_TOKENS[piece[0] - _FIRST_BYTE]
     return None
+
+
+def holds_special_bytes(data: NDArray[np.unsignedinteger]) -> bool:
+    """Do bytes on disk hold more than text?"""
+    return bool((data >= _FIRST_BYTE).any())
 
 
 def split_at_special_bytes(data: bytes) -> list[bytes]:

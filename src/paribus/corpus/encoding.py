@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.corpus.conversations import (
     TURN_TOKENS,
+    holds_special_bytes,
     special_byte_name,
     split_at_special_bytes,
 )
@@ -27,6 +29,14 @@ LIBRARY_BATCH_BYTES = 2**21  # bytes handed to the library at once
 MAX_TOKENIZER_TEXT = 2**27  # bytes a tokenizer is trained on
 
 
+class Chunk(NamedTuple):
+    """Bytes of one piece of a shard that are encoded at once: where they begin and end."""
+
+    first: int
+    end: int
+    ends_piece: bool
+
+
 def tokenizer_text(shards: list[Shard], progress: Watcher) -> Iterator[str]:
     """The text to train a tokenizer on: all of it, or where that is long whole pieces evenly
     from all of it.
@@ -39,7 +49,7 @@ def tokenizer_text(shards: list[Shard], progress: Watcher) -> Iterator[str]:
         else:
             is_chosen = shuffled_indices(np.arange(n_pieces), n_pieces, 0) < share * n_pieces
         for number in np.flatnonzero(is_chosen).tolist():
-            for first, last in _piece_chunks(shard, number):
+            for first, last, _ in _piece_chunks(shard, number):
                 progress.advance(last - first)
                 for text in split_at_special_bytes(shard.tokens[first:last].tobytes()):
                     if special_byte_name(text) is None:
@@ -58,37 +68,40 @@ def encode_shard(
     shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Watcher, losses: LostText
 ) -> None:
     """Every piece of a shard, in order."""
-    waiting: list[tuple[int, int, bool]] = []  # stretches, and whether each ends its piece
+    waiting: list[Chunk] = []
     for number in range(len(shard.offsets) - 1):
-        stretches = list(_piece_chunks(shard, number))
-        waiting += [(first, last, (first, last) == stretches[-1]) for first, last in stretches]
-        if waiting[-1][1] - waiting[0][0] >= LIBRARY_BATCH_BYTES:
+        waiting += _piece_chunks(shard, number)
+        n_bytes = waiting[-1].end - waiting[0].first
+        if n_bytes >= LIBRARY_BATCH_BYTES:
             _encode_chunks(shard, tokenizer, writer, waiting, losses)
-            progress.advance(waiting[-1][1] - waiting[0][0])
+            progress.advance(n_bytes)
             waiting = []
     if waiting:
         _encode_chunks(shard, tokenizer, writer, waiting, losses)
 
 
-def _piece_chunks(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
+def _piece_chunks(shard: Shard, number: int) -> Iterator[Chunk]:
     """One piece, cut where it is too long to be encoded at once."""
     first, end = int(shard.offsets[number]), int(shard.offsets[number + 1])
     while end - first > CHUNK_BYTES:
         last = first + cut_position(
             shard.tokens[first : first + CHUNK_BYTES + 1].tobytes(), 0, CHUNK_BYTES
         )
-        yield first, last
+        yield Chunk(first, last, ends_piece=False)
         first = last
-    yield first, end
+    yield Chunk(first, end, ends_piece=True)
 
 
 def _encode_chunks(
     shard: Shard,
     tokenizer: Tokenizer,
     writer: ShardWriter,
-    chunks: list[tuple[int, int, bool]],
+    chunks: list[Chunk],
     losses: LostText,
 ) -> None:
+    if tokenizer.is_bytes and not holds_special_bytes(_chunk_bytes(shard, chunks)):
+        _copy_chunks(shard, writer, chunks)
+        return
     texts = [shard.tokens[first:last].tobytes() for first, last, _ in chunks]
     length = 0
     ids, begins, lengths = [], [], []
@@ -107,6 +120,18 @@ def _encode_chunks(
             lengths.append(length)
             length = 0
     writer.append(np.concatenate(ids), np.concatenate(begins), np.array(lengths, np.int64))
+
+
+def _chunk_bytes(shard: Shard, chunks: list[Chunk]) -> NDArray[np.unsignedinteger]:
+    """All bytes of chunks that follow one another."""
+    return shard.tokens[chunks[0].first : chunks[-1].end]
+
+
+def _copy_chunks(shard: Shard, writer: ShardWriter, chunks: list[Chunk]) -> None:
+    """Chunks whose bytes are their ids."""
+    ends = [chunks[0].first] + [chunk.end for chunk in chunks if chunk.ends_piece]
+    is_sentence_start = shard.begins_sentence(np.arange(ends[0], ends[-1]))
+    writer.append(_chunk_bytes(shard, chunks), is_sentence_start, np.diff(ends))
 
 
 def _encode_texts(tokenizer: Tokenizer, texts: list[bytes]) -> Iterator[Encoding]:

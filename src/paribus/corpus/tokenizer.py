@@ -62,6 +62,7 @@ def _byte_letters() -> tuple[str, ...]:
 
 BYTE_LETTERS = _byte_letters()
 _BYTE_OF_LETTER = dict(zip(BYTE_LETTERS, range(N_BYTES), strict=True))
+_EVERY_BYTE = {byte: bytes([byte]) for byte in range(N_BYTES)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,8 @@ class Tokenizer:
             self._words = _WordCache(self)
         else:
             self._words = None
+        # id n is byte n, in every text
+        self.is_bytes = self._words is not None and self._bytes == _EVERY_BYTE
 
     def encode(self, text: str) -> list[int]:
         with _explain_encoding_errors():
