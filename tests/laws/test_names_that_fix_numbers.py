@@ -46,6 +46,7 @@ KEYS = {
     ("descent similarity", "random update"): 349824184755370534,
     ("doctor", "*"): 4530262661405676473,
     ("dropout", "*"): 2822713406142266700,
+    ("experts", "domains"): 798172121008093212,
     ("flow", "directions"): 4042508420098494753,
     ("generate", "*"): 7389337568651507783,
     ("generate sample", "*"): 3426668609597465257,

@@ -16,6 +16,7 @@ from paribus.probe.expert_counts import (
     first_expert_chance,
     first_expert_repeats,
     information,
+    information_by_lot,
     max_violation,
     mean_batch_violation,
     preferred_experts,
@@ -228,3 +229,29 @@ def test_groups_that_are_too_rare_are_left_out():
     counts = torch.tensor([[20, 0], [0, 20], [4, 5]])
     assert information(counts)[0] == pytest.approx(1)
     assert isnan(information(counts, min_occurrences=21)[0])
+
+
+def texts_of_one_expert(experts: list[int]) -> torch.Tensor:
+    """Counts of texts of 100 tokens, each of which has one expert in all its tokens."""
+    return 100 * torch.nn.functional.one_hot(torch.tensor(experts), N)
+
+
+def test_by_lot_tokens_of_one_text_stay_together():
+    """Six texts of an expert each in two groups: a deal in which every expert is in one group
+    alone tells 1 bit, and there are only such deals.
+    """
+    counts = texts_of_one_expert([0, 1, 2, 3, 4, 5])
+    assert information_by_lot(counts, torch.tensor([0, 0, 0, 1, 1, 1])) == pytest.approx(1)
+    separate = information(torch.tensor([[100, 100, 100, 0, 0, 0], [0, 0, 0, 100, 100, 100]]))[1]
+    assert separate < 0.01  # of as many tokens that are dealt one by one
+
+
+def test_by_lot_two_kinds_of_texts_in_two_groups_have_the_mean_over_all_deals():
+    """Of the 6 deals of 4 texts, 2 tell 1 bit and 4 nothing."""
+    counts = texts_of_one_expert([0, 0, 1, 1])
+    found = information_by_lot(counts, torch.tensor([0, 0, 1, 1]))
+    assert found == pytest.approx(1 / 3, abs=0.15)  # of 100 deals
+
+
+def test_texts_that_are_alike_tell_nothing_by_lot():
+    assert information_by_lot(texts_of_one_expert([2] * 6), torch.arange(6) % 2) == 0

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from paribus.runtime import derive_seed
+
 _PAIRS_AT_ONCE = 2**22  # pairs of sets of experts that are compared together
+N_DEALS = 100  # of groups to texts, for what chance gives
 MIN_OCCURRENCES = 10  # of a token, before its preferences are listed; as in OLMoE's code
 
 
@@ -106,6 +109,23 @@ def information(counts_GN: Tensor, min_occurrences: int = MIN_OCCURRENCES) -> tu
     n_groups, n_experts = joint.shape
     by_chance = (n_groups - 1) * (n_experts - 1) / (2 * n_tokens * math.log(2))
     return bits.item(), by_chance.item()
+
+
+def information_by_lot(counts_BN: Tensor, group_of_text: Tensor) -> float:
+    """How many bits the group of a text would seem to tell about the expert of its tokens if groups
+    had been dealt to texts by lot: the mean over many deals.
+
+    Tokens of one text are alike, so this is far above what as many separate tokens would give.
+    """
+    generator = torch.Generator().manual_seed(derive_seed(0, "experts", "domains"))
+    n_groups, found = int(group_of_text.max()) + 1, list[float]()
+    for _ in range(N_DEALS):
+        dealt = group_of_text[torch.randperm(len(group_of_text), generator=generator)]
+        counts_GN = counts_BN.new_zeros(n_groups, counts_BN.shape[1]).index_add_(
+            0, dealt, counts_BN
+        )
+        found.append(information(counts_GN)[0])
+    return sum(found) / len(found)
 
 
 def first_expert_repeats(choices_BTK: Tensor, real_BT: Tensor | None = None) -> float:

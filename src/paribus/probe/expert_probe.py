@@ -138,14 +138,30 @@ def _domain_rows(
     groups_BT = numbers_B1.expand(choices_BTK.shape[:2])
     by_domain = counts.counts_by_group(choices_BTK, groups_BT, n_experts, len(domains))
     if len(domains) > 1:
-        firsts = counts.counts_by_group(choices_BTK[..., :1], groups_BT, n_experts, len(domains))
-        yield from _information_rows(firsts, OF_DOMAINS, row)
+        yield from _domain_information_rows(choices_BTK[..., :1], numbers_B1, n_experts, row)
     shares = counts.shares_by_group(by_domain, n_active)
     for domain, own in zip(domains, shares.tolist(), strict=True):
         for expert, share in enumerate(own):
             yield row(
                 quantity="share of tokens", value=share, variant=domain, x=expert, x_name="expert"
             )
+
+
+def _domain_information_rows(
+    firsts_BT1: Tensor, domains_B1: Tensor, n_experts: int, row: partial[ProbeRow]
+) -> Iterator[ProbeRow]:
+    """How much the domain of a text tells about the first expert of its tokens."""
+    n_texts = len(firsts_BT1)
+    texts_BT = torch.arange(n_texts)[:, None].expand(firsts_BT1.shape[:2])
+    counts_BN = counts.counts_by_group(firsts_BT1, texts_BT, n_experts, n_texts)
+    domains_B = domains_B1[:, 0]
+    counts_GN = counts_BN.new_zeros(int(domains_B.max()) + 1, n_experts)
+    told, _ = counts.information(counts_GN.index_add_(0, domains_B, counts_BN))
+    if math.isnan(told):
+        return
+    yield row(quantity=OF_DOMAINS, value=told)
+    by_chance = counts.information_by_lot(counts_BN, domains_B)
+    yield row(quantity=f"{OF_DOMAINS}, by chance", value=by_chance)
 
 
 def _information_rows(
