@@ -64,17 +64,19 @@ ZERO_SHOT = {
 
 def tiny_changes(name: str) -> dict[str, Any]:
     """What makes a design tiny; a head is asked about all texts that are held out."""
-    if name not in ("understanding", "preference", "zero-shot"):
-        return TINY
-    changes = {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
-    if name == "understanding":
-        changes |= {"lengths": [0.25, 1], "base.stages.1.corpus.test": 0.01}
-    else:
-        changes["primary.measure.task.n_items"] = 2
-    if name == "zero-shot":
-        changes |= ZERO_SHOT
+    changes = dict(TINY)
+    if find_design(name, "smoke")[1].lengths is None:
         del changes["lengths"]
-    return changes
+    if name in ("understanding", "preference", "zero-shot"):
+        del changes["primary.measure.n_items"]
+    match name:
+        case "understanding":
+            changes |= {"lengths": [0.25, 1], "base.stages.1.corpus.test": 0.01}
+        case "preference" | "zero-shot":
+            changes["primary.measure.task.n_items"] = 2
+        case _:
+            pass
+    return changes | ZERO_SHOT if name == "zero-shot" else changes
 
 
 LANGUAGE_KINDS = {language.model_fields["kind"].default for language in get_args(InventedLanguage)}
