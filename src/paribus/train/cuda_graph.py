@@ -75,7 +75,7 @@ class CUDAGraphRunner(Generic[Out]):
     def _launch_in_turn(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
         with ExitStack() as turn:
             with self.clock.count_wait():
-                turn.enter_context(self.turns.take(_code_key(micro_batches)))
+                turn.enter_context(self.turns.take(code_key(micro_batches)))
             with self.clock.count_if_compiling():
                 return self._launch(function, micro_batches)
 
@@ -124,14 +124,23 @@ def _tensors(micro_batches: Sequence[Problem]) -> list[Tensor]:
     return tensors
 
 
-def _code_key(micro_batches: Sequence[Problem]) -> Hashable:
-    """What compiled code has fixed in it: the sizes of what is read. It serves every split."""
-    sizes: list[tuple[int, ...]] = []
+def code_key(micro_batches: Sequence[Problem]) -> Hashable:
+    """What compiled code has fixed in it: which tensors are read, and their sizes. It serves every
+    split. Pairs are laid out with more tensors than running text, and have code of their own.
+    """
+    read: list[Hashable] = []
     for problem in micro_batches:
         for batch in (problem.inputs, problem.inputs.source):
             if batch is not None:
-                sizes.append(tuple(batch.tokens_BT.shape))
-    return tuple(sizes)
+                read += [_tensor_sizes(batch), _tensor_sizes(batch.layout)]
+    return tuple(read)
+
+
+def _tensor_sizes(owner: object) -> Hashable:
+    sizes = {
+        name: tensor.shape for name, tensor in vars(owner).items() if isinstance(tensor, Tensor)
+    }
+    return tuple((name, tuple(size)) for name, size in sorted(sizes.items()))
 
 
 def _graph_key(micro_batches: Sequence[Problem]) -> Hashable:

@@ -25,7 +25,7 @@ from paribus.spec.parameters import label_head_parameters
 from paribus.spec.role_rates import adam_eps_factor, rate_share
 from paribus.spec.training import Training
 from paribus.train.compile_turns import CompileTurns
-from paribus.train.cuda_graph import CUDAGraphRunner
+from paribus.train.cuda_graph import CUDAGraphRunner, code_key
 from paribus.train.determinism import deterministic_algorithms, require_determinism
 from paribus.train.model_loss import MicroBatchLoss, ModelWithLoss, ParentComparison
 from paribus.train.optimizers import LearnedParameter, build_optimizers
@@ -98,7 +98,8 @@ class Learner:
         self.optimizer.read_on_device(self.withheld, self.clip_scale)
         is_alone = ranks.world_size == 1 and not ranks.is_sharded
         can_capture = self.optimizer.can_be_captured and is_alone
-        self.turns = CompileTurns(repr(model.spec))
+        compiled = (model.spec, head is not None, comparison is not None, training.deterministic)
+        self.turns = CompileTurns(repr(compiled))
         self.graph_runner = CUDAGraphRunner[StepSums](
             self.device, self.device.type == "cuda" and can_capture, self.turns
         )
@@ -165,7 +166,7 @@ class Learner:
     @contextmanager
     def _scoring(self, problem: Problem) -> Iterator[None]:
         """In the mode that was asked for; a forward pass without gradients has code of its own."""
-        code = ("score", tuple(problem.targets_BM.shape), tuple(problem.inputs.tokens_BT.shape))
+        code = ("score", tuple(problem.targets_BM.shape), code_key([problem]))
         turn = self.turns.take(code) if self.graph_runner.captures else nullcontext()
         with deterministic_algorithms(self.training.deterministic), turn:
             yield
