@@ -190,11 +190,18 @@ def _draw_weights(language: EpisodeKind, rng: Random) -> tuple[Point, ...]:
     return tuple(weights)
 
 
-@lru_cache(maxsize=1)  # whoever has drawn a source asks for its answer next
 def _function_values(
     language: EpisodeKind, all_inputs: tuple[str, ...], asked: tuple[str, ...]
 ) -> str:
     """The values, at inputs that are asked, of the function that is drawn for `all_inputs`."""
+    # a frozen spec has a hash, though its type does not say so
+    return _drawn_values(language, all_inputs, asked)  # pyright: ignore[reportArgumentType]
+
+
+@lru_cache(maxsize=1)  # whoever has drawn a source asks for its answer next
+def _drawn_values(
+    language: EpisodeKind, all_inputs: tuple[str, ...], asked: tuple[str, ...]
+) -> str:
     rng = _function_stream(language, all_inputs)
     weights = _draw_weights(language, rng)
     points = (input_numbers(language, x) for x in asked)
