@@ -24,7 +24,7 @@ from paribus.model import Transformer, build
 from paribus.objectives.problem_layout import document_positions
 from paribus.spec import Architecture, resolve
 
-N_CONVERSATIONS, N_TURNS, MAX_ROWS = 4, 4, 3
+N_CONVERSATIONS, N_TURNS, MAX_ROWS = 2, 4, 3
 N_RANDOM_MASKS = 24
 ENCODER_MASKS = [
     "full",
@@ -110,7 +110,7 @@ def require_invisible(spec: Architecture, first_seed: int) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_of_every_preset(preset: str) -> None:
-    require_invisible(tiny_architecture(preset), 0)
+    require_invisible(tiny_architecture(preset), 2)  # a prefix that stays, and one that grows
 
 
 @pytest.mark.parametrize("number", range(N_RANDOM_MASKS))

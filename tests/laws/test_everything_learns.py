@@ -40,13 +40,13 @@ from paribus.train.learner import Learner
 
 N_TEXT, N_ROWS, LENGTH = 13, 16, 24
 WORDS = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * N_SPECIAL_TOKENS))
-SPARE = 0.3  # nats beyond the margin at which a model has shown enough
+SPARE = 0.05  # nats beyond the margin at which a model has shown enough
 # objective: nats below the unigram entropy that it must reach, and the steps it is given at most
 LESSONS: dict[str, tuple[Objective, float, int]] = {
     "causal": (CausalLM(), 1.0, 60),
     "reverse": (ReverseLM(), 1.0, 60),
     "prefix": (PrefixLM(grid=4), 1.0, 60),
-    "masked": (MaskedLM(), 0.7, 120),
+    "masked": (MaskedLM(), 0.7, 160),
     "last_token": (LastToken(grid=4), 1.0, 60),
     "spans": (SpanCorruption(), 0.8, 60),
     "continuation": (Continuation(), 1.0, 60),
@@ -151,7 +151,7 @@ def test_what_the_context_tells_is_learnt_or_the_objective_is_refused(
     model = build(spec, seed=1)
     rate = AdamW(rate=1e-2, beta2=0.98, decay=0.0)
     training = Training(
-        n_steps=n_steps, n_sequences=N_ROWS, length=LENGTH, optimizer=rate, warmup=10
+        n_steps=n_steps, n_sequences=N_ROWS, length=LENGTH, optimizer=rate, warmup=5
     )
     learner = Learner(model, training, WORDS)
     problems = [posed(objective, model, 10_000 + k) for k in range(4)]
@@ -160,7 +160,7 @@ def test_what_the_context_tells_is_learnt_or_the_objective_is_refused(
     for k in range(n_steps):
         learner.step(k, [posed(objective, model, k)])
         # one problem tells whether it is worth while to ask all of them
-        if k % 10 == 9 and scored(learner, problems[:1]) < enough:
+        if k % 5 == 4 and scored(learner, problems[:1]) < enough:
             nats = scored(learner, problems)
             if nats < enough:
                 break

@@ -30,15 +30,15 @@ dropout = 0.1
 sources = [{{ kind = "copy", form = "{form}", n_documents = 600, max_length = 24 }}]
 
 [training]
-n_steps = 20
+n_steps = 8
 n_sequences = 8
 n_micro_batches = 4
 length = 48
 row_every = 1
-valid_every = 10
+valid_every = 4
 valid_batches = 1
-checkpoint_every = 10
-warmup = 5
+checkpoint_every = 4
+warmup = 2
 """
 LABELS = """
 [architecture]
@@ -53,13 +53,13 @@ encoder = { n_layers = 1 }
 sources = [{ kind = "copy", form = "pairs", n_documents = 600, max_length = 24 }]
 
 [training]
-n_steps = 20
+n_steps = 8
 n_sequences = 4
 length = 64
 row_every = 1
-valid_every = 10
+valid_every = 4
 valid_batches = 1
-checkpoint_every = 20
+checkpoint_every = 8
 
 [[stages]]
 kind = "pretrain"
@@ -84,14 +84,14 @@ CASES = {
     "a head of its own": (
         "llama",
         "causal",
-        "attention = { n_heads = 2, n_kv_heads = 1, d_head = 18 }",
+        "attention = { n_heads = 2, n_kv_heads = 1, d_head = 18 }\nfeed_forward = { d_ff = 67 }",
     ),
     "experts": ("deepseek-v3", "causal", EXPERTS),
     "an encoder": ("t5", "seq2seq", f"{HEADS}\nencoder = {{ n_layers = 1 }}"),
     "shared blocks": ("encdec-shared", "seq2seq", f"{HEADS}\nencoder = {{ n_layers = 2 }}"),
 }
 CHAIN = "a chain with a head of labels"
-STOPPED, STOP_AFTER = "stopped", 13  # of 20 steps, between two checkpoints
+STOPPED, STOP_AFTER = "stopped", 5  # of 8 steps, between two checkpoints
 FIRST = {"n_steps": "1", "checkpoint_every": "1", "valid_every": "1", "optimizer.clip": "false"}
 DIVERGING = {
     "held-out loss": {"optimizer.rate": "1e30", "warmup": "0", "valid_every": "1"},
@@ -173,7 +173,7 @@ def nats(folder: Path) -> torch.Tensor:
 
 def require_close_runs(one: Path, two: Path) -> None:
     """Two runs that differ by rounding alone."""
-    assert len(nats(one)) == 20
+    assert len(nats(one)) == 8
     torch.testing.assert_close(nats(two), nats(one), atol=1e-5, rtol=0)
     changing = {"nats", "gradient_norm", "valid_nats", "gap"}
     for mine, theirs in zip(run_rows(one), run_rows(two), strict=True):
@@ -211,7 +211,7 @@ def test_ranks_that_share_out_the_weights_learn_as_one_process(
 ) -> None:
     (one,), (first, second) = alone[name], sharded[name]
     assert (one.status, first.status, second.status) == (0, 0, 0)
-    assert first.out.splitlines()[-1].startswith("20 steps: ")
+    assert first.out.splitlines()[-1].startswith("8 steps: ")
     assert second.out == ""  # the rank that leads speaks for all
     two = home / "two" / name / "run"
     require_close_runs(home / "one" / name / "run", two)
@@ -245,7 +245,7 @@ def test_a_sharded_run_that_is_interrupted_resumes_bit_for_bit(
 ) -> None:
     assert [result.status for result in sharded[STOPPED]] == [143, 143]
     # ranks stop together, at the step after the signal
-    assert f"step {STOP_AFTER + 1} of 20 is saved" in sharded[STOPPED][0].out
+    assert f"step {STOP_AFTER + 1} of 8 is saved" in sharded[STOPPED][0].out
     assert [result.status for result in sharded["resumed"]] == [0, 0]
     require_same_runs(home / "two" / TIED / "run", home / "two" / "resumed" / "run")
 
@@ -260,7 +260,7 @@ def test_a_sharded_run_resumes_in_one_process_if_that_is_accepted(
     assert main(words) == 1
     assert "2 × cpu, sharded" in capfd.readouterr().err
     assert main([*words, "--accept-environment"]) == 0
-    assert f"it resumes at step {STOP_AFTER + 2} of 20" in capfd.readouterr().out
+    assert f"it resumes at step {STOP_AFTER + 2} of 8" in capfd.readouterr().out
     require_close_runs(home / "one" / TIED / "run", runs / "run")
 
 

@@ -17,7 +17,14 @@ from paribus.workspace import Workspace
 
 LETTERS = "abcd"
 GREEDY = pb.Sampling(n_tokens=4)
-TRAINING = {"n_steps": 200, "n_sequences": 32, "length": 20, "optimizer": {"rate": 1e-2}}
+TRAINING = {
+    "n_steps": 200,
+    "n_sequences": 32,
+    "length": 20,
+    "valid_every": 200,
+    "checkpoint_every": 200,
+    "optimizer": {"rate": 1e-2},
+}
 
 
 def write_conversations(path: Path) -> None:

@@ -1,6 +1,5 @@
 """Whatever is written in a field of a spec, what is said about it is in our words."""
 
-import copy
 import datetime
 import re
 from collections.abc import Callable, Iterator
@@ -53,20 +52,24 @@ Step = tuple[str, str | None]  # a key, and the kind of the table that stands th
 
 
 def places(
-    model: type[BaseModel], under: tuple[Step, ...] = (), above: tuple[type, ...] = ()
+    model: type[BaseModel], under: tuple[Step, ...] = (), seen: set[type] | None = None
 ) -> Iterator[Any]:
-    """Every field of a model and of the models inside it: the steps to its table, and its name."""
+    """Every field of a model and of the models inside it: the steps to its table, and its name. A
+    model that stands at several places is looked into at the first.
+    """
+    seen = set() if seen is None else seen
     for name, field in model.model_fields.items():
         yield under, name
         for inner in models_in(field.annotation):
-            if inner not in above:
-                yield from places(inner, (*under, (name, kind_of(inner))), (*above, inner))
+            if inner not in seen:
+                seen.add(inner)
+                yield from places(inner, (*under, (name, kind_of(inner))), seen)
 
 
 def with_wrong(
     table: dict[str, Any], steps: tuple[Step, ...], name: str, value: Any
 ) -> dict[str, Any]:
-    here = table = copy.deepcopy(table)
+    here = table = dict(table)  # and so is every table on the way
     for key, kind in steps:
         inner = here.get(key)
         inner = dict(inner) if isinstance(inner, dict) else {}

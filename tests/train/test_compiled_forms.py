@@ -85,7 +85,7 @@ def test_each_length_has_one_form_whatever_came_before(forms: Forms) -> None:
 @pytest.mark.parametrize("positions", ["rotary", "alibi"])
 @pytest.mark.parametrize("mask", ["prefix", "causal", "full", "by_head(causal, prefix)"])
 def test_all_splits_and_seeds_share_a_form(forms: Forms, mask: str, positions: str) -> None:
-    changes = {"mask": mask, "positions": positions, "dropout": 0.1}
+    changes = {"mask": mask, "positions": positions, "dropout": 0.1, "n_layers": 2}
     model = build(tiny_architecture("unilm", changes))
     ask = work._compile(model.hidden_states, work._VARYING)
     with deterministic_algorithms(True):
@@ -116,7 +116,8 @@ def test_all_layers_share_the_form_of_a_block(forms: Forms, owner: Owner) -> Non
 # computes what of the mask is empty, and the others have it, so theirs is another form.
 @pytest.mark.parametrize(("preset", "n_forms"), [("bart", 4), ("encdec-shared", 8)])
 def test_blocks_of_an_encoder_decoder_share_forms(forms: Forms, preset: str, n_forms: int) -> None:
-    architecture = tiny_architecture(preset, {"dropout": 0.0})
+    changes = {"dropout": 0.0, "n_layers": 2, "encoder.n_layers": 2}
+    architecture = tiny_architecture(preset, changes)
     model, plain = build(architecture), build(architecture)
     assert work._compiles_by_block(model)
     work._compile_blocks(model, owner)
@@ -131,7 +132,8 @@ def test_blocks_of_an_encoder_decoder_share_forms(forms: Forms, preset: str, n_f
 
 
 def test_a_model_whose_blocks_were_compiled_is_freed_at_once(forms: Forms) -> None:
-    model, owner = build(tiny_architecture("bart", {"dropout": 0.0})), Owner()
+    changes = {"dropout": 0.0, "n_layers": 1, "encoder.n_layers": 1}
+    model, owner = build(tiny_architecture("bart", changes)), Owner()
     work._compile_blocks(model, owner)
     batch = Batch.of(torch.randint(N_VOCAB, (3, 7)), source=torch.randint(N_VOCAB, (3, 5)))
     with torch.no_grad():

@@ -2,6 +2,7 @@
 training uses.
 """
 
+from functools import cache
 from time import perf_counter
 
 import torch
@@ -11,9 +12,10 @@ MATMUL_SIDES = {"cpu": (256, 512, 1024), "cuda": (4096, 8192), "mps": (1024, 204
 TIMING_SECONDS = 0.3  # spent on it in all
 
 
+@cache
 def peak_flops(device: torch.device, seconds: float = TIMING_SECONDS) -> float:
-    """The best rate met within some tenths of a second: in bfloat16 on CUDA, elsewhere in
-    float32.
+    """The best rate met within some tenths of a second, timed once in a process: in bfloat16 on
+    CUDA, elsewhere in float32.
     """
     sides = MATMUL_SIDES[device.type]
     return max(_flops_per_second(side, device, seconds / len(sides)) for side in sides)
