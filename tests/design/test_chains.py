@@ -23,18 +23,19 @@ from paribus.report.methods import methods
 from paribus.report.report_data import gather_report_data
 from paribus.workspace import Execution, Workspace
 
+N_STEPS = 8
 TABLE: dict[str, Any] = {
     **CHAIN_TABLE,
     "base": {
         **CHAIN_TABLE["base"],
         "training": {
-            "n_steps": 16,
+            "n_steps": N_STEPS,
             "n_sequences": 8,
             "length": 32,
-            "row_every": 8,
-            "valid_every": 8,
+            "row_every": N_STEPS,
+            "valid_every": N_STEPS,
             "valid_batches": 1,
-            "checkpoint_every": 8,
+            "checkpoint_every": N_STEPS,
             "optimizer": {"rate": 0.05},
         },
     },
@@ -131,18 +132,18 @@ def test_a_report_of_chains_names_the_stages_and_what_they_change(study):
     assert lines["stages.0: objective"] == ["causal", "causal"]
     assert lines["objective"][0].startswith("masked")
     total = report.plan.arms["full"].total("training_flops")
-    last = report.plan.arms["full"].work.training_flops * 16
+    last = report.plan.arms["full"].work.training_flops * N_STEPS
     assert total == pytest.approx(
-        last + report.plan.arms["full"].earlier_work[0].training_flops * 16
+        last + report.plan.arms["full"].earlier_work[0].training_flops * N_STEPS
     )
 
 
 def test_a_budget_makes_the_totals_over_all_stages_equal(cache):
-    longer = {"arms.full.stages.0.training.n_steps": 24, "allow": {"stages.0.training": "a test"}}
+    longer = {"arms.full.stages.0.training.n_steps": 12, "allow": {"stages.0.training": "a test"}}
     plan = plan_of(cache, {**longer, "budget": "tokens_read"})
     totals = {arm.name: round(arm.total("tokens_read")) for arm in plan.arms}
     assert totals["full"] == totals["causal"]
-    assert [stage.training.n_steps for stage in plan.arms[1].run.stages] == [24, 8]
+    assert [stage.training.n_steps for stage in plan.arms[1].run.stages] == [12, 4]
 
 
 def test_a_stage_more_is_a_confound(cache):
@@ -184,7 +185,7 @@ def test_the_last_stage_is_swept_from_a_parent_of_full_length_at_its_best_rate(t
             continue
         first, last = read_stages(tuned.root / row["run"])
         assert first["training"]["optimizer"]["rate"] == stage_rates[row["arm"]]["rate"]
-        assert first["training"]["n_steps"] == 16
+        assert first["training"]["n_steps"] == N_STEPS
         assert first["training"]["seed"] == last["training"]["seed"] == row["seed"]
 
 
@@ -225,7 +226,7 @@ def test_a_whole_stage_may_be_the_factor(cache):
 
 def test_a_budget_compares_arms_with_as_many_stages(cache):
     plan = plan_of(cache, {"budget": "tokens_read"}, WHOLE_STAGE)
-    assert [arm.n_steps for arm in plan.arms] == [16, 16]
+    assert [arm.n_steps for arm in plan.arms] == [N_STEPS, N_STEPS]
 
 
 def test_an_arm_that_ends_earlier_is_tuned_in_the_way_of_the_others(cache, tmp_path):

@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -269,29 +271,88 @@ def test_a_signal_between_runs_leaves_with_75_too(
     assert is_complete(cells[0], kept)
 
 
-def test_workers_side_by_side_make_every_run_with_one_thread_each(
-    kept: Study, study_cache: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    cells = [*cells_of(study_cache)[:4], *cells_of(study_cache, 1e30)[:1]]
-    stray = cells[1]
-    (kept.root / stray.name).mkdir(parents=True)
-    (kept.root / stray.name / "stray").touch()
-    watcher, result = done(
-        cells, kept, Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)
+@dataclass(frozen=True)
+class TwoWorkers:
+    """What two workers did: they died at once, were replaced, made runs of which one cannot be
+    made, and then the others.
+    """
+
+    kept: Study
+    cells: tuple[Cell, ...]
+    deaths: dict[str, str]
+    watcher: Silent
+    failures: dict[str, str]
+    later_failures: dict[str, str]
+    process_ids: list[list[int]]  # of the workers after each round of runs
+    exit_statuses: list[int | None]
+    output: bytes
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory, study_cache: Path) -> TwoWorkers:
+    folder = tmp_path_factory.mktemp("workers")
+    kept, watcher = open_study(folder / "runs", "one"), Silent()
+    cells = (*cells_of(study_cache)[:4], *cells_of(study_cache, 1e30)[:1])
+    stray = kept.root / cells[1].name / "stray"
+    process_ids = []
+    with (
+        output_in(folder / "output"),
+        WorkerPool(Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)) as crew,
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(crews.sys, "executable", "false")
+            deaths = execute_cells(cells[:2], kept, crew, Silent()).failures
+        stray.parent.mkdir(parents=True)
+        stray.touch()
+        failures = execute_cells(cells, kept, crew, watcher).failures
+        process_ids.append([worker.process.pid for worker in crew.workers])
+        stray.unlink()
+        later_failures = execute_cells(cells_of(study_cache), kept, crew, Silent()).failures
+        process_ids.append([worker.process.pid for worker in crew.workers])
+        workers = crew.workers
+    return TwoWorkers(
+        kept=kept,
+        cells=cells,
+        deaths=deaths,
+        watcher=watcher,
+        failures=failures,
+        later_failures=later_failures,
+        process_ids=process_ids,
+        exit_statuses=[worker.process.poll() for worker in workers],
+        output=(folder / "output").read_bytes(),
     )
+
+
+@contextmanager
+def output_in(path: Path) -> Iterator[None]:
+    """What this process and those that it starts write goes to a file."""
+    with path.open("w") as file, redirect_stdout(file), redirect_stderr(file):
+        kept_streams = [os.dup(stream) for stream in (1, 2)]
+        try:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+            yield
+        finally:
+            for stream, kept_stream in enumerate(kept_streams, 1):
+                os.dup2(kept_stream, stream)
+                os.close(kept_stream)
+
+
+def test_workers_side_by_side_make_every_run_with_one_thread_each(two_workers: TwoWorkers) -> None:
+    cells, kept, watcher = two_workers.cells, two_workers.kept, two_workers.watcher
     assert sorted(name for name, fault in watcher.ended if fault is None) == [
         "causal, seed 2",
         "full, seed 1",
         "full, seed 1",
         "full, seed 2",
     ]
-    assert list(result.failures) == [str(stray)]
-    assert "it is not a run; choose another name" in result.failures[str(stray)]
+    assert list(two_workers.failures) == [str(cells[1])]
+    assert "it is not a run; choose another name" in two_workers.failures[str(cells[1])]
     environment = (kept.root / cells[0].name / "environment.json").read_text()
     assert '"n_threads": 1,' in environment
     assert '"omp_num_threads": "1"' in environment
     assert kept.run_outcome(cells[4].name)[0] == "diverged"
-    assert capfd.readouterr() == ("", "")
+    assert two_workers.output == b""
 
 
 def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
@@ -309,16 +370,11 @@ def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
     assert len(watcher.ended) == 2
 
 
-def test_a_worker_that_died_is_replaced_and_the_rest_is_run(
-    kept: Study, study_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cells = cells_of(study_cache)[:4]
-    with WorkerPool(Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)) as crew:
-        monkeypatch.setattr(crews.sys, "executable", "false")
-        assert len(execute_cells(cells[:2], kept, crew, Silent()).failures) == 2
-        monkeypatch.undo()
-        assert execute_cells(cells, kept, crew, Silent()).failures == {}
-        assert len(crew.workers) == 2
+def test_a_worker_that_died_is_replaced_and_the_rest_is_run(two_workers: TwoWorkers) -> None:
+    assert len(two_workers.deaths) == 2
+    assert list(two_workers.failures) == [str(two_workers.cells[1])]  # which is no run
+    assert two_workers.later_failures == {}
+    assert len(two_workers.process_ids[0]) == 2
 
 
 def written(kept: Study) -> bool:
@@ -407,15 +463,10 @@ def test_workers_take_the_devices_in_turn_unless_one_was_asked_for() -> None:
     assert [worker_device(["4", "6"], number, 1) for number in range(3)] == ["6", "6", "6"]
 
 
-def test_workers_stay_for_the_next_runs(kept: Study, study_cache: Path) -> None:
-    cells = cells_of(study_cache)
-    with WorkerPool(Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)) as crew:
-        execute_cells(cells[:2], kept, crew, Silent())
-        before = [worker.process.pid for worker in crew.workers]
-        assert execute_cells(cells, kept, crew, Silent()).failures == {}
-        assert [worker.process.pid for worker in crew.workers] == before
-        workers = crew.workers
-    assert all(worker.process.poll() == 0 for worker in workers)
+def test_workers_stay_for_the_next_runs(two_workers: TwoWorkers) -> None:
+    assert two_workers.later_failures == {}
+    assert two_workers.process_ids[1] == two_workers.process_ids[0]
+    assert two_workers.exit_statuses == [0, 0]
 
 
 def test_a_worker_keeps_to_what_it_has_compiled() -> None:

@@ -86,9 +86,10 @@ def rows_of(
 
 
 @cache
-def figures_of_all() -> list[ProbeFigure]:
-    """Figures of one run in which all probes looked."""
-    return probe_figures({"a": all_probe_rows(2, 2)})
+def figures_of_all(n_runs: int = 1) -> list[ProbeFigure]:
+    """Figures of runs in which all probes looked."""
+    runs = {f"run {number}": all_probe_rows(2, 2, number / 10) for number in range(n_runs)}
+    return probe_figures(runs)
 
 
 def values_in(spec: Any) -> list[dict[str, Any]]:
@@ -107,7 +108,7 @@ def values_in(spec: Any) -> list[dict[str, Any]]:
 
 
 def test_every_probe_has_its_figures() -> None:
-    assert list(by_key({"a run": all_probe_rows(3, 2)})) == FIGURES
+    assert [figure.key for figure in figures_of_all()] == FIGURES
 
 
 def test_a_map_has_a_panel_for_each_attention_and_a_square_for_each_head() -> None:
@@ -280,8 +281,7 @@ def test_an_axis_is_not_narrower_than_rounding() -> None:
 
 @pytest.mark.parametrize("n_runs", [1, 2])
 def test_every_figure_is_a_picture(n_runs: int) -> None:
-    runs = {f"run {number}": all_probe_rows(2, 2, number / 10) for number in range(n_runs)}
-    plots = figure_plots(probe_figures(runs))
+    plots = figure_plots(figures_of_all(n_runs))
     files = plot_files(dict(list(plots.items())[::4]), "svg")
     assert len(files) == -(-len(plots) // 4)
     for content in files.values():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
 
-from scipy.stats import binomtest
+import scipy
 
 from paribus.analyse.bound_verdict import compare_scores
 from paribus.analyse.compare import Comparison
@@ -93,7 +93,7 @@ def trained_scores(scores: Scores) -> dict[int, float]:
 @lru_cache(maxsize=4096)  # a report asks for the same few again and again
 def trained_count(k: int, n: int) -> TrainedCount:
     """k of n with its exact interval: of 5 runs that all trained, up to 52 % may still fail."""
-    interval = binomtest(k, n).proportion_ci(0.95, "exact")
+    interval = scipy.stats.binomtest(k, n).proportion_ci(0.95, "exact")
     return TrainedCount(k, n, float(interval.low), float(interval.high))
 
 
@@ -103,7 +103,7 @@ def mcnemar(only_arm: int, only_baseline: int) -> float | None:
     """
     discordant = only_arm + only_baseline
     if discordant:
-        return float(binomtest(only_arm, discordant).pvalue)
+        return float(scipy.stats.binomtest(only_arm, discordant).pvalue)
     return None
 
 

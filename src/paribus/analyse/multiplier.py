@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from math import exp, inf, log
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
-from scipy.optimize import root_scalar
 
 from paribus.analyse.compare import Comparison
 from paribus.analyse.interval import critical_t, moments
@@ -136,7 +135,7 @@ def _gaps_to_score(
     inside_P = np.linspace(log_tokens_K[0], 0.0, N_POINTS)
     beyond_P = np.linspace(0.0, log(MAX_FACTOR), N_POINTS)[1:]
     power = linearising_power(log_tokens_K, losses_SK.mean(axis=0))
-    read_PS = PchipInterpolator(_power_scale(log_tokens_K, power), losses_SK.T)(
+    read_PS = scipy.interpolate.PchipInterpolator(_power_scale(log_tokens_K, power), losses_SK.T)(
         _power_scale(inside_P, power)
     )
     drawn_PS = losses_SK[:, -1] - beyond_P[:, None] * slopes_S
@@ -165,7 +164,7 @@ def linearising_power(log_tokens_K: NDArray[np.float64], losses_K: NDArray[np.fl
         return 0.0
     if bend(MIN_POWER) <= 0:
         return 0.0
-    return root_scalar(bend, bracket=(MIN_POWER, MAX_POWER), method="brentq").root
+    return scipy.optimize.root_scalar(bend, bracket=(MIN_POWER, MAX_POWER), method="brentq").root
 
 
 def _power_scale(log_tokens: NDArray[np.float64], power: float) -> NDArray[np.float64]:

@@ -8,11 +8,10 @@ from math import inf, log, log1p, sqrt
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
 from scipy.special import chdtri, gammaln, ndtr
-from scipy.stats import ncf
 
 from paribus.analyse.interval import MIN_SEEDS, critical_t, require_min_seeds
 from paribus.errors import SpecError
@@ -169,7 +168,7 @@ def log_likelihood_ratio(t: float, n: int, variance: float = MIXTURE_VARIANCE) -
 def _power(effect: float, n: int, t: float, df: int) -> float:
     # Not nct, which gives nan for large effects at few seeds; not ncf.sf, which is negative without
     # an effect.
-    return 1 - float(ncf.cdf(t**2, 1, df, n * effect**2))
+    return 1 - float(scipy.stats.ncf.cdf(t**2, 1, df, n * effect**2))
 
 
 @lru_cache(maxsize=4096)
@@ -210,4 +209,4 @@ def _root_of_rising(rising_function: Callable[[float], float]) -> float:
     upper = 1.0
     while rising_function(upper) < 0:
         upper *= 2
-    return root_scalar(rising_function, bracket=(0, upper), method="brentq").root
+    return scipy.optimize.root_scalar(rising_function, bracket=(0, upper), method="brentq").root

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from paribus.errors import SpecError
 
@@ -94,7 +94,7 @@ def _variance_component(
     residual_df: int,
 ) -> VarianceComponent:
     if residual_mean_square:
-        p = float(stats.f.sf(mean_square / residual_mean_square, df, residual_df))
+        p = float(scipy.stats.f.sf(mean_square / residual_mean_square, df, residual_df))
     else:
         p = None
     return VarianceComponent(name, (mean_square - residual_mean_square) / n_each, df, p)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from paribus.corpus.tasks import LabelItem, TagItem
@@ -74,7 +74,7 @@ def fit_logistic_regression(
 
     start = np.zeros((width + 1) * n_labels)
     options = {"maxiter": MAX_ITERATIONS, "gtol": TOLERANCE, "ftol": 0.0}
-    flat = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+    flat = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
     return LogisticRegression(
         mean_D=mean,
         scale_D=scale,

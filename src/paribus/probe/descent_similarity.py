@@ -7,9 +7,9 @@ code, which agrees with the paper's equations.
 """
 
 import numpy as np
+import scipy
 import torch
 import torch.nn.functional as F
-from scipy.stats import kendalltau
 from torch import Tensor
 
 from paribus.errors import UnsupportedError
@@ -74,7 +74,7 @@ def attention_rank_correlation(in_context_NLS: Tensor, tuned_NLS: Tensor) -> Ten
     taus = np.zeros((n_examples, n_layers))
     for example, layer in np.ndindex(n_examples, n_layers):
         taus[example, layer], _ = np.asarray(
-            kendalltau(in_context[example, layer], tuned[example, layer])
+            scipy.stats.kendalltau(in_context[example, layer], tuned[example, layer])
         )
     return torch.from_numpy(taus.mean(0))
 

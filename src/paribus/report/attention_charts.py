@@ -102,14 +102,14 @@ def _squares(one: AttentionMap) -> alt.Chart:
             scale=alt.Scale(domain=[0, one.n_columns], nice=False),
             axis=_block_axis(one.n_columns, one.n_keys),
         ),
-        x2="right:Q",
+        x2=alt.X2("right:Q"),
         y=alt.Y(
             "row:Q",
             title="query",
             scale=alt.Scale(domain=[one.n_rows, 0], nice=False),
             axis=_block_axis(one.n_rows, one.n_queries),
         ),
-        y2="bottom:Q",
+        y2=alt.Y2("bottom:Q"),
         fillOpacity=alt.FillOpacity(
             "share:Q", scale=alt.Scale(domain=[0, 1], range=[0, 1]), legend=None
         ),
@@ -152,7 +152,7 @@ def _outline(one: AttentionMap) -> alt.Chart:
     return (
         alt.Chart(chart_data(values))
         .mark_rule(color=css_colour("arm-2"), strokeWidth=1.2, strokeCap="square", aria=False)
-        .encode(x="x:Q", y="y:Q", x2="x2:Q", y2="y2:Q")
+        .encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"))
     )
 
 

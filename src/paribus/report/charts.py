@@ -8,9 +8,11 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 N_COLOURS = 8
 KEY_FIELD = "key"  # the field by which arms are told apart
@@ -43,6 +45,8 @@ FILE_WIDTH = 720  # pixels of a plot in a file of its own
 DASHES = ([1, 0], [6, 3], [2, 3])
 _CSS_VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 Values = Sequence[dict[str, Any]]
+# chart_spec validates each chart whole; to validate every part as it is made takes longer than that
+parts_unvalidated = partial(debug_mode, False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +174,18 @@ def _with_key(row: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
     return row
 
 
-def chart_spec(chart: alt.LayerChart, description: str, height: int) -> dict[str, Any]:
+def chart_spec(
+    chart: alt.LayerChart, description: str, height: int, title: alt.TitleParams | None = None
+) -> dict[str, Any]:
     """The chart as a table, as wide as its place; hidden from nobody: it carries its own
     description.
     """
-    whole = chart.properties(
-        width="container", height=height, description=description, background="transparent"
-    )
-    # in one piece: each call of configure_… would copy all layers, and with them their rows
+    # set, for properties(…) and configure_…(…) would copy all layers, and with them their rows
+    whole = chart.copy(deep=False)
+    whole.width, whole.height, whole.background = "container", height, "transparent"
+    whole.description = description
+    if title is not None:
+        whole.title = title
     whole.config = alt.Config(
         font="system-ui, sans-serif",
         autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),

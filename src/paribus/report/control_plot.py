@@ -138,7 +138,7 @@ def _chart(
     seeds = [_with_place(point, point["place"], shades) for point in points]
     bars = alt.Chart(chart_data(list(filter(_has_bar, means))))
     bar = bars.mark_rule(strokeWidth=THICK, strokeCap="round").encode(
-        x=gain_axis("low:Q", unit), x2="high:Q", y=across, color=shade
+        x=gain_axis("low:Q", unit), x2=alt.X2("high:Q"), y=across, color=shade
     )
     tooltips = [alt.Tooltip("label:N"), alt.Tooltip("words:N")]
     mean = (
@@ -180,4 +180,8 @@ def _band(margin: float | None, unit: str) -> list[alt.Chart]:
     if margin is None:
         return []
     ends = alt.Chart(chart_data([{"from": -margin, "to": margin}]))
-    return [ends.mark_rect(color=css_colour("band")).encode(x=gain_axis("from:Q", unit), x2="to:Q")]
+    return [
+        ends.mark_rect(color=css_colour("band")).encode(
+            x=gain_axis("from:Q", unit), x2=alt.X2("to:Q")
+        )
+    ]

@@ -68,7 +68,7 @@ def _panel(losses: Losses) -> Panel:
         legend=alt.Legend(title=None, orient="top"),
     )
     between = base.mark_line(color=css_colour("muted"), strokeWidth=1.5).encode(
-        x=x, y=y, detail="row:N"
+        x=x, y=y, detail=alt.Detail("row:N")
     )
     dots = base.mark_circle(size=90, opacity=1).encode(
         x=x,

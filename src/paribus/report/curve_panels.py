@@ -20,7 +20,6 @@ from paribus.report.charts import (
     arm_colours,
     arm_dashes,
     css_colour,
-    layer_charts,
 )
 from paribus.report.numbers import DASH
 from paribus.report.probe_panels import Panel, number_text, panel_data
@@ -116,18 +115,28 @@ def _chart(points: Sequence[CurvePoint], order: Sequence[str], axes: CurveAxes) 
     layers = [line, dots]
     if any("low" in value for value in values):
         layers.insert(0, _band(low, has_controls))
-    chart = layer_charts(*layers, data=panel_data(values, order)).encode(x=x, color=shade)
-    return chart.transform_calculate(width=_width_expression(lines, order)).transform_calculate(
-        size=f"{DOT_SIZE} * datum.width * datum.width"
+    # in one piece: each call of encode(…) or transform_…(…) would copy all layers
+    return alt.LayerChart(
+        layer=layers,
+        data=panel_data(values, order),
+        encoding=alt.FacetedEncoding(x=x, color=shade),
+        transform=[
+            _calculation("width", _width_expression(lines, order)),
+            _calculation("size", f"{DOT_SIZE} * datum.width * datum.width"),
+        ],
     )
+
+
+def _calculation(name: str, expression: str) -> alt.CalculateTransform:
+    return alt.CalculateTransform(**{"as": name, "calculate": expression})
 
 
 def _band(low: alt.Y, has_controls: bool) -> alt.Chart:
     base = alt.Chart()
     band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.14)
-    band = band.encode(y=low, y2="high:Q")
+    band = band.encode(y=low, y2=alt.Y2("high:Q"))
     if has_controls:
-        band = band.encode(detail="model:N")
+        band = band.encode(detail=alt.Detail("model:N"))
     return band
 
 

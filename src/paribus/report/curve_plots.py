@@ -93,7 +93,7 @@ def _learning_spec(points: Mapping[str, Sequence[ChartRow]], report: ReportData)
     base = alt.Chart(chart_data(list(chain.from_iterable(points.values())), report.order))
     shade, dash = arm_colours(report.order, arms), arm_dashes(report.order, arms)
     lines = base.mark_line(strokeWidth=1.2, opacity=0.75).encode(
-        x=x, y=y, color=shade, strokeDash=dash, detail="run:N"
+        x=x, y=y, color=shade, strokeDash=dash, detail=alt.Detail("run:N")
     )
     tooltips = list(map(alt.Tooltip, POINT_TOOLTIPS))
     dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=tooltips)
@@ -223,16 +223,16 @@ def _difference_chart(
     title = f"gain in {VALIDATION.unit}"
     low, gain = alt.Y("low:Q", title=title), alt.Y("gain:Q", title=title)
     band = base.mark_area(opacity=0.16).encode(
-        x=x, y=low, y2="high:Q", color=shade, detail="pair:N"
+        x=x, y=low, y2=alt.Y2("high:Q"), color=shade, detail=alt.Detail("pair:N")
     )
     line = base.mark_line(strokeWidth=2).encode(
-        x=x, y=gain, color=shade, strokeDash=dash, detail="pair:N"
+        x=x, y=gain, color=shade, strokeDash=dash, detail=alt.Detail("pair:N")
     )
     tooltips = list(map(alt.Tooltip, STEP_TOOLTIPS))
     dots = base.mark_circle(size=40).encode(x=x, y=gain, color=shade, tooltip=tooltips)
     zero = (
         alt.Chart(chart_data([{"zero": 0}]))
         .mark_rule(color=css_colour("muted"), strokeDash=[3, 3])
-        .encode(y="zero:Q")
+        .encode(y=alt.Y("zero:Q"))
     )
     return layer_charts(band, zero, line, dots)

@@ -65,10 +65,14 @@ def effect_chart(
     of_mean = list(map(alt.Tooltip, MEAN_TOOLTIPS))
     of_seed = list(map(alt.Tooltip, SEED_TOOLTIPS))
     outer = bounded.mark_rule(strokeWidth=THIN, strokeCap="round").encode(
-        x=gain_axis("low:Q", unit), x2="high:Q", y=rows, color=shade, tooltip=of_mean
+        x=gain_axis("low:Q", unit), x2=alt.X2("high:Q"), y=rows, color=shade, tooltip=of_mean
     )
     inner = bounded.mark_rule(strokeWidth=THICK, strokeCap="round").encode(
-        x=gain_axis("inner_low:Q", unit), x2="inner_high:Q", y=rows, color=shade, tooltip=of_mean
+        x=gain_axis("inner_low:Q", unit),
+        x2=alt.X2("inner_high:Q"),
+        y=rows,
+        color=shade,
+        tooltip=of_mean,
     )
     mean = means.mark_point(shape="diamond", size=130, filled=True, opacity=1).encode(
         x=gain_axis("gain:Q", unit), y=rows, color=shade, tooltip=of_mean
@@ -129,8 +133,12 @@ def _margin_band(margins: Sequence[float | None], rows: alt.Y, unit: str) -> lis
         return []
     x, shade = gain_axis("from:Q", unit), css_colour("band")
     if len(ends) == len(margins) and len(set(margins)) == 1:
-        return [alt.Chart(chart_data(ends[:1])).mark_rect(color=shade).encode(x=x, x2="to:Q")]
-    return [alt.Chart(chart_data(ends)).mark_rect(color=shade).encode(x=x, x2="to:Q", y=rows)]
+        return [
+            alt.Chart(chart_data(ends[:1])).mark_rect(color=shade).encode(x=x, x2=alt.X2("to:Q"))
+        ]
+    return [
+        alt.Chart(chart_data(ends)).mark_rect(color=shade).encode(x=x, x2=alt.X2("to:Q"), y=rows)
+    ]
 
 
 def _mean_point(arm: ArmFinding, report: ReportData) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _loss_chart(
     band = (
         alt.Chart(chart_data(fits, order))
         .mark_area(opacity=0.12, clip=True)
-        .encode(x=x, y=log_axis(alt.Y, "low", unit, span), y2="high:Q", color=shade)
+        .encode(x=x, y=log_axis(alt.Y, "low", unit, span), y2=alt.Y2("high:Q"), color=shade)
     )
     dashes = arm_dashes(order, arms)
     beyond = (
@@ -187,7 +187,7 @@ def _multiplier_chart(rows: Sequence[ChartRow], names: Sequence[str]) -> alt.Lay
     band = (
         alt.Chart(alt.Data(values=list(rows)))
         .mark_area(opacity=0.15, clip=True)
-        .encode(x=x, y=log_axis(alt.Y, "low", "multiplier", span), y2="high:Q", color=shade)
+        .encode(x=x, y=log_axis(alt.Y, "low", "multiplier", span), y2=alt.Y2("high:Q"), color=shade)
     )
     one = (
         alt.Chart(alt.Data(values=[{"factor": 1}])).mark_rule(color=css_colour("muted")).encode(y=y)

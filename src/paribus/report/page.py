@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.analyse import column_of
 from paribus.report.arm_costs import cost_lines, cost_table
-from paribus.report.charts import N_COLOURS, Plot
+from paribus.report.charts import N_COLOURS, Plot, parts_unvalidated
 from paribus.report.contrasts import (
     HEADING,
     contrast_lines,
@@ -102,6 +102,7 @@ def study_plots(report: ReportData) -> dict[str, Plot]:
     return {**_own_plots(report), **figure_plots(study_figures(report.probes))}
 
 
+@parts_unvalidated()
 def _own_plots(report: ReportData) -> dict[str, Plot]:
     plots = [
         *effect_plots(report),

@@ -28,6 +28,22 @@ def render_template(template: str, drawn: Mapping[str, Plot], **values: Any) -> 
     """A page of a template, with these plots drawn in it."""
     styles = (HERE / "page.css").read_text("utf-8")
     scripts = [_vega_bundle(), (HERE / "page.js").read_text("utf-8")]
+    return (
+        _surroundings()
+        .get_template(template)
+        .render(
+            policy=content_security_policy(styles, scripts),
+            styles=Markup(styles),
+            scripts=list(map(Markup, scripts)),
+            specs=Markup(script_safe_json({key: plot.spec for key, plot in drawn.items()})),
+            version=__version__,
+            **values,
+        )
+    )
+
+
+@lru_cache(maxsize=1)  # it keeps the templates that it has compiled
+def _surroundings() -> jinja2.Environment:
     surroundings = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -36,14 +52,7 @@ def render_template(template: str, drawn: Mapping[str, Plot], **values: Any) -> 
         lstrip_blocks=True,
     )
     surroundings.filters["with_code"] = with_code
-    return surroundings.get_template(template).render(
-        policy=content_security_policy(styles, scripts),
-        styles=Markup(styles),
-        scripts=list(map(Markup, scripts)),
-        specs=Markup(script_safe_json({key: plot.spec for key, plot in drawn.items()})),
-        version=__version__,
-        **values,
-    )
+    return surroundings
 
 
 def with_code(text: str) -> Markup:

@@ -129,7 +129,7 @@ def _chart(
         .mark_rule(strokeWidth=THICK, opacity=0.35, clip=True)
         .encode(
             x=_loss_axis("low", unit, span),
-            x2="high:Q",
+            x2=alt.X2("high:Q"),
             y=y,
             color=shade,
             tooltip=tooltips,

@@ -9,7 +9,7 @@ from paribus.analyse.probe_means import finite_rows
 from paribus.record.attention_maps import AttentionMap
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.attention_charts import attention_figure
-from paribus.report.charts import Plot
+from paribus.report.charts import Plot, parts_unvalidated
 from paribus.report.corruption_chart import corruption_losses
 from paribus.report.heat_maps import domain_maps, head_maps, load_bars
 from paribus.report.probe_captions import (
@@ -54,6 +54,7 @@ class QuantityShape:
     has_heads: bool
 
 
+@parts_unvalidated()
 def probe_figures(
     runs: Mapping[str, Sequence[ProbeRow]], maps: Sequence[AttentionMap] = ()
 ) -> list[ProbeFigure]:

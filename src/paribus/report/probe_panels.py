@@ -185,24 +185,22 @@ def probe_figure(
 
 
 def _plot(key: str, title: str, panel: Panel, width: int) -> Plot:
-    chart = panel.chart
+    heading = None
     if panel.title:
-        chart = chart.properties(
-            title=alt.TitleParams(
-                text=title_lines(panel.title),
-                anchor="start",
-                color=css_colour("ink"),
-                fontSize=13,
-                fontWeight=600,
-                offset=6,
-            )
+        heading = alt.TitleParams(
+            text=title_lines(panel.title),
+            anchor="start",
+            color=css_colour("ink"),
+            fontSize=13,
+            fontWeight=600,
+            offset=6,
         )
     description = f"{panel_title(title, panel.title)}. {panel.description}"
     return Plot(
         key=key,
         title=panel_title(title, panel.title),
         caption="",
-        spec=chart_spec(chart, description, panel.height),
+        spec=chart_spec(panel.chart, description, panel.height, heading),
         heading=panel.heading,
         numbers=panel.numbers,
         width=width,

@@ -24,6 +24,7 @@ from paribus.report.charts import (
     chart_data,
     chart_spec,
     layer_charts,
+    parts_unvalidated,
 )
 from paribus.report.numbers import (
     format_count,
@@ -53,6 +54,7 @@ class _Quantity:
     factor: float = 1  # from a number to what the axis shows
 
 
+@parts_unvalidated()
 def turn_plots(study: TurnStudy) -> list[Plot]:
     """One plot a quantity; times only where they were measured."""
     plots = []
@@ -150,7 +152,7 @@ def _chart(quantity: _Quantity, rows: Sequence[ChartRow], order: Sequence[str]) 
     drawn = list(dict.fromkeys(row["arm"] for row in rows))
     shade, dash = arm_colours(order, drawn, has_strokes=True), _dashes(order, drawn)
     tooltips = list(map(alt.Tooltip, ("arm:N", "turn:N", "value:N")))
-    band = base.mark_area(opacity=0.18).encode(x=x, y=low, y2="high:Q", color=shade)
+    band = base.mark_area(opacity=0.18).encode(x=x, y=low, y2=alt.Y2("high:Q"), color=shade)
     line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=shade, strokeDash=dash)
     dots = base.mark_circle(size=36).encode(x=x, y=y, color=shade, tooltip=tooltips)
     return layer_charts(band, line, dots)
