@@ -34,6 +34,8 @@ def test_the_two_gelus_are_not_the_same():
 def test_the_branch_is_down_of_the_activated_inside(gated, bias):
     torch.manual_seed(7)
     branch = FeedForward(5, 11, "silu", gated, bias)
+    for parameter in branch.parameters():
+        torch.nn.init.normal_(parameter)  # they have no values before they are drawn
     rows = torch.randn(2, 3, 5)
 
     def product(layer, x):
