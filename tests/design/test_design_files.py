@@ -69,14 +69,13 @@ def tiny_changes(name: str) -> dict[str, Any]:
         del changes["lengths"]
     if name in ("understanding", "preference", "zero-shot"):
         del changes["primary.measure.n_items"]
-    match name:
-        case "understanding":
-            changes |= {"lengths": [0.25, 1], "base.stages.1.corpus.test": 0.01}
-        case "preference" | "zero-shot":
-            changes["primary.measure.task.n_items"] = 2
-        case _:
-            pass
-    return changes | ZERO_SHOT if name == "zero-shot" else changes
+    if name == "understanding":
+        changes |= {"lengths": [0.25, 1], "base.stages.1.corpus.test": 0.01}
+    if name in ("preference", "zero-shot"):
+        changes["primary.measure.task.n_items"] = 2
+    if name == "zero-shot":
+        changes |= ZERO_SHOT
+    return changes
 
 
 LANGUAGE_KINDS = {language.model_fields["kind"].default for language in get_args(InventedLanguage)}

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,18 +14,14 @@ from safetensors.torch import load_file
 
 from paribus.record.rows import CLOCK_FIELDS
 
-# Each rank works through all runs, and they are forked where torch has been imported and nothing
-# computed: that takes longer than training one of them. A job that is to be stopped gets a real
-# SIGTERM after that step.
+# One process works through all runs: importing torch takes longer than training one of them.
+# A job that is to be stopped gets a real SIGTERM after that step.
 TRAIN = """
 import json, os, shutil, signal, sys
-from importlib import import_module
 from pathlib import Path
 from paribus.cli import main
 from paribus.cli.terminal.training_bar import TrainingBar
-from paribus.record.environment import current_environment
 
-commands, n, home = json.loads(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 stop_after, go_on = None, TrainingBar.step
 
 def step(bar, number):
@@ -34,37 +29,22 @@ def step(bar, number):
     if number + 1 == stop_after:
         os.kill(os.getpid(), signal.SIGTERM)
 
-def work(rank):
-    global stop_after
-    if n > 1:
-        os.environ |= {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}
-        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-    own, results = f"{home}/rank{rank}", []
-    for port, arguments, stop, copied in commands:
-        os.environ["MASTER_PORT"] = port
-        stop_after = stop if rank == 0 else None
-        if copied and rank == 0:
-            shutil.copytree(*copied)
-        for stream, end in ((sys.stdout, "out"), (sys.stderr, "err")):
-            os.dup2(os.open(f"{own}.{end}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY), stream.fileno())
-        status = main(arguments)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        results.append([status, *(Path(f"{own}.{end}").read_text() for end in ("out", "err"))])
-    Path(f"{own}.json").write_text(json.dumps(results))
-
 TrainingBar.step = step
-for module in ("paribus.cli.train", "torch._dynamo", "torch.distributed.fsdp"):
-    import_module(module)
-current_environment(1, "cpu")  # which remembers the hash of the code
-ranks = []
-for rank in range(n):
-    process = os.fork()
-    if process == 0:
-        work(rank)
-        os._exit(0)
-    ranks.append(process)
-sys.exit(any([os.waitpid(process, 0)[1] for process in ranks]))
+results = []
+is_leader = os.environ.get("RANK", "0") == "0"
+for port, arguments, stop, copied in json.loads(sys.argv[1]):
+    os.environ["MASTER_PORT"] = port
+    stop_after = stop if is_leader else None
+    if copied and is_leader:
+        shutil.copytree(*copied)
+    for stream, end in ((sys.stdout, "out"), (sys.stderr, "err")):
+        os.dup2(os.open(f"{sys.argv[2]}.{end}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY),
+                stream.fileno())
+    status = main(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    results.append([status, *(Path(f"{sys.argv[2]}.{end}").read_text() for end in ("out", "err"))])
+Path(f"{sys.argv[2]}.json").write_text(json.dumps(results))
 """
 
 
@@ -107,16 +87,16 @@ def train_all(n: int, home: Path, jobs: Mapping[str, Job]) -> dict[str, list[Res
         if job.begins_with is not None:
             copied = (str(job.begins_with), str(home / name))
         commands.append((free_port(), command, job.stop_after, copied))
-    program = [sys.executable, "-c", TRAIN, json.dumps(commands), str(n), str(home)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(program, env=environment, start_new_session=True) as started:
-        try:
-            status = started.wait(timeout=240)
-        except subprocess.TimeoutExpired:
-            os.killpg(started.pid, signal.SIGKILL)
-            raise
-    faults = [path.read_text() for path in sorted(home.glob("rank*.err"))]
-    assert status == 0, faults
+    started = []
+    for rank in range(n):
+        told = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}
+        told |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **(told if n > 1 else {})}
+        program = [sys.executable, "-c", TRAIN, json.dumps(commands), str(home / f"rank{rank}")]
+        started.append(subprocess.Popen(program, env=environment))
+    statuses = [process.wait(timeout=240) for process in started]
+    faults = [(home / f"rank{rank}.err").read_text() for rank in range(n)]
+    assert statuses == [0] * n, faults
     by_rank = [json.loads((home / f"rank{rank}.json").read_text()) for rank in range(n)]
     results = {}
     for job, *own in zip(jobs, *by_rank, strict=True):

@@ -34,7 +34,7 @@ class Chunk(NamedTuple):
 
     first: int
     end: int
-    ends_piece: bool
+    ends_piece: bool  # is it the last chunk of its piece?
 
 
 def tokenizer_text(shards: list[Shard], progress: Watcher) -> Iterator[str]:

@@ -118,14 +118,18 @@ def information_by_lot(counts_BN: Tensor, group_of_text: Tensor) -> float:
     Tokens of one text are alike, so this is far above what as many separate tokens would give.
     """
     generator = torch.Generator().manual_seed(derive_seed(0, "experts", "domains"))
-    n_groups, found = int(group_of_text.max()) + 1, list[float]()
+    found: list[float] = []
     for _ in range(N_DEALS):
         dealt = group_of_text[torch.randperm(len(group_of_text), generator=generator)]
-        counts_GN = counts_BN.new_zeros(n_groups, counts_BN.shape[1]).index_add_(
-            0, dealt, counts_BN
-        )
-        found.append(information(counts_GN)[0])
+        found.append(information(sum_by_group(counts_BN, dealt))[0])
     return sum(found) / len(found)
+
+
+def sum_by_group(counts_BN: Tensor, group_of_text: Tensor) -> Tensor:
+    """Counts of texts as counts of their groups, [groups, N]."""
+    n_groups = int(group_of_text.max()) + 1
+    counts_GN = counts_BN.new_zeros(n_groups, counts_BN.shape[1])
+    return counts_GN.index_add_(0, group_of_text, counts_BN)
 
 
 def first_expert_repeats(choices_BTK: Tensor, real_BT: Tensor | None = None) -> float:

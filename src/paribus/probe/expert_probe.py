@@ -134,11 +134,11 @@ def _domain_rows(
 ) -> Iterator[ProbeRow]:
     """The share of each domain's tokens that choose each expert."""
     domains, n_active = texts.domains, choices_BTK.shape[-1]
-    numbers_B1 = torch.tensor([domains.index(text.domain) for text in texts.texts])[:, None]
-    groups_BT = numbers_B1.expand(choices_BTK.shape[:2])
+    domains_B = torch.tensor([domains.index(text.domain) for text in texts.texts])
+    groups_BT = domains_B[:, None].expand(choices_BTK.shape[:2])
     by_domain = counts.counts_by_group(choices_BTK, groups_BT, n_experts, len(domains))
     if len(domains) > 1:
-        yield from _domain_information_rows(choices_BTK[..., :1], numbers_B1, n_experts, row)
+        yield from _domain_information_rows(choices_BTK[..., :1], domains_B, n_experts, row)
     shares = counts.shares_by_group(by_domain, n_active)
     for domain, own in zip(domains, shares.tolist(), strict=True):
         for expert, share in enumerate(own):
@@ -148,15 +148,13 @@ def _domain_rows(
 
 
 def _domain_information_rows(
-    firsts_BT1: Tensor, domains_B1: Tensor, n_experts: int, row: partial[ProbeRow]
+    firsts_BT1: Tensor, domains_B: Tensor, n_experts: int, row: partial[ProbeRow]
 ) -> Iterator[ProbeRow]:
     """How much the domain of a text tells about the first expert of its tokens."""
     n_texts = len(firsts_BT1)
     texts_BT = torch.arange(n_texts)[:, None].expand(firsts_BT1.shape[:2])
     counts_BN = counts.counts_by_group(firsts_BT1, texts_BT, n_experts, n_texts)
-    domains_B = domains_B1[:, 0]
-    counts_GN = counts_BN.new_zeros(int(domains_B.max()) + 1, n_experts)
-    told, _ = counts.information(counts_GN.index_add_(0, domains_B, counts_BN))
+    told, _ = counts.information(counts.sum_by_group(counts_BN, domains_B))
     if math.isnan(told):
         return
     yield row(quantity=OF_DOMAINS, value=told)

@@ -29,7 +29,7 @@ def render_template(template: str, drawn: Mapping[str, Plot], **values: Any) -> 
     styles = (HERE / "page.css").read_text("utf-8")
     scripts = [_vega_bundle(), (HERE / "page.js").read_text("utf-8")]
     return (
-        _surroundings()
+        _template_environment()
         .get_template(template)
         .render(
             policy=content_security_policy(styles, scripts),
@@ -43,16 +43,16 @@ def render_template(template: str, drawn: Mapping[str, Plot], **values: Any) -> 
 
 
 @lru_cache(maxsize=1)  # it keeps the templates that it has compiled
-def _surroundings() -> jinja2.Environment:
-    surroundings = jinja2.Environment(
+def _template_environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    surroundings.filters["with_code"] = with_code
-    return surroundings
+    environment.filters["with_code"] = with_code
+    return environment
 
 
 def with_code(text: str) -> Markup:
