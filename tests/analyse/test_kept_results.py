@@ -273,8 +273,10 @@ def test_the_control_of_a_kept_study_works(study: str) -> None:
 def test_these_studies_are_kept() -> None:
     assert KEPT == [
         "bidirectional-input-hour",
+        "descent-hour",
         "encoder-decoder-hour",
         "expert-domains-hour",
+        "in-context-hour",
         "inside-masked-hour",
         "inside-prefix-hour",
         "mixed-attention-hour",

@@ -35,8 +35,8 @@ def test_every_run_of_a_kept_study_has_its_present_name_beside_the_old_one(study
 @pytest.mark.parametrize("study", PRESENT_NAMES)
 def test_a_study_of_the_present_names_has_them_still(study: str) -> None:
     """Its design has the fingerprint that it would have today, and so have the runs that tuned
-    the rates of its first stage, or the only stage of what was not tuned. Later stages begin from
-    rates that are not in its rows.
+    the rates of its first stage, or all runs of what was not tuned. Where rates were tuned, later
+    stages begin from some that are not in its rows.
     """
     path = RESULTS / study / "plan.json"
     table = json.loads(path.read_text())
@@ -49,13 +49,16 @@ def test_a_study_of_the_present_names_has_them_still(study: str) -> None:
     assert own == table["design_fingerprint"]
     plan, n_checked = parse_plan(table, path), 0
     for row in rows_of(RESULTS / study / "rows.csv"):
-        first, *later = planned_stages(plan.arms[row["arm"]])
-        if row["purpose"] == "stage_sweep" or not (later or table["design"]["tune"]):
-            assert (
-                run_name([{**first, "training": swept_training(first["training"], row)}])
-                == (row["run"])
-            )
-            n_checked += 1
+        stages = planned_stages(plan.arms[row["arm"]])
+        if row["purpose"] == "stage_sweep":
+            stages = stages[:1]
+        elif table["design"]["tune"]:
+            continue
+        *earlier_stages, last = stages
+        chain = [{**one, "training": seeded(one["training"], row)} for one in earlier_stages]
+        chain.append({**last, "training": swept_training(last["training"], row)})
+        assert run_name(chain) == row["run"]
+        n_checked += 1
     assert n_checked
 
 
@@ -63,14 +66,18 @@ def swept_training(training: dict[str, Any], row: dict[str, str]) -> dict[str, A
     """The training of a stage as a sweep has it: shorter, at a seed and a rate of its own."""
     share = int(row["n_steps"]) / training["n_steps"]
     return {
-        **training,
+        **seeded(training, row),
         "n_steps": int(row["n_steps"]),
         "warmup": round(share * training["warmup"]),
         "valid_every": round(share * training["valid_every"]),
-        "seed": int(row["seed"]),
-        "data_seed": DATA_SEED + int(row["seed"]),
         "optimizer": {**training["optimizer"], "rate": float(row["rate"])},
     }
+
+
+def seeded(training: dict[str, Any], row: dict[str, str]) -> dict[str, Any]:
+    """The training of a stage under the seed of a row."""
+    seed = int(row["seed"])
+    return {**training, "seed": seed, "data_seed": DATA_SEED + seed}
 
 
 def test_the_table_of_old_names_has_the_studies_that_need_it() -> None:
