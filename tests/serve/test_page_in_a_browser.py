@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser_visits import opened_browser
 from conversation_run import LANGUAGE, conversation_table
 from running_server import RunningServer, running_server
 
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-QUIET = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-]
 EVIL = "</script><script>window.planted = 1</script><img src=x onerror='window.planted = 2'>"
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 KEY = "the-key"
@@ -48,11 +41,7 @@ TURNS = {"form": "conversations", "min_turns": 2, "max_turns": 3}
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield opened
-        opened.close()
+    yield from opened_browser()
 
 
 @pytest.fixture(scope="module")
