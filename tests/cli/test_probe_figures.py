@@ -64,6 +64,7 @@ def test_rows_alone_need_no_package_that_draws(
     found = ask(*words(workspace, "--out", out, "--format", "csv", "--maps", "0"))
     assert found.status == 0, found.err
     assert [path.name for path in out.iterdir()] == ["probes.csv"]
+    assert "probes.csv is written" in " ".join(found.err.split())
 
 
 @pytest.mark.parametrize(

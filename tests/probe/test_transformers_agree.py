@@ -19,7 +19,7 @@ from paribus.interop.family import ModelFamily
 from paribus.interop.registry import FAMILIES
 from paribus.probe.look import look_at
 
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 STATES = ("embedding", "block_output", "output")
 WEIGHTS = ("attention_weights", "cross_weights")
 ROUTER_PLACES = ("router_scores", "expert_choice", "expert_gates")
@@ -144,6 +144,10 @@ def test_router_scores_choices_and_gates_agree(kin: Kin, tmp_path: Path) -> None
         assert torch.equal(chosen, expected_experts)
         expected_gates = gates_MK.gather(1, expected_order)
         torch.testing.assert_close(gates.gather(1, order), expected_gates, atol=1e-5, rtol=1e-4)
+
+
+def test_every_imported_family_is_compared() -> None:
+    assert {getattr(transformers, kin.config).model_type for kin in KIN} == set(FAMILIES)
 
 
 def test_every_imported_family_with_experts_is_compared() -> None:

@@ -51,6 +51,7 @@ from paribus.probe.texts import ProbeTexts
 from paribus.record.attention_maps import AttentionMap
 from paribus.record.probe_rows import ProbeRow
 from paribus.report.csv_tables import to_csv
+from paribus.report.numbers import format_plural
 from paribus.runtime import select_device
 from paribus.spec.probes import PROBES, InContextProbe, Probe, load_probe
 from paribus.watcher import Watcher
@@ -208,7 +209,7 @@ def command(
             )
     if out is not None:
         paths = write_findings(rows, out, formats)
-        print_notes(f"{paths[0]} and {len(paths) - 1} files beside it are written")
+        print_notes(_written_note(paths))
     if as_json:
         print_json(row_tables(rows))
     elif as_csv:
@@ -259,3 +260,10 @@ def _chosen_probes(
             )
         tables[kind][name] = tuple(value) if isinstance(value, list) else value
     return list(tables.values())
+
+
+def _written_note(paths: Sequence[Path]) -> str:
+    """What was written: the rows, and how many files beside them."""
+    if len(paths) == 1:
+        return f"{paths[0]} is written"
+    return f"{paths[0]} and {format_plural(len(paths) - 1, 'file')} beside it are written"
