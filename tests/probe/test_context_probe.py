@@ -16,11 +16,13 @@ from paribus.model import Transformer
 from paribus.probe.context_probe import (
     IN_ORDER,
     IN_SIGHT,
+    POSITION,
     ContextCut,
     context_cuts,
     n_targets,
     probe_context,
 )
+from paribus.probe.position_loss import MAX_GROUPS, position_losses
 from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec.probes import ContextProbe
@@ -84,6 +86,42 @@ def test_the_loss_with_all_of_the_context_is_that_of_evaluation(
     shortest, shuffled = found_values(rows, "loss", x=4)[0], found_values(rows, "loss", x=0)[0]
     assert found_values(rows, "gain of context") == pytest.approx([shortest - whole])
     assert found_values(rows, "gain of order") == pytest.approx([shuffled - whole])
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "unilm", "bart"])
+def test_the_loss_by_position_is_that_of_evaluation(preset: str, tmp_path: Path) -> None:
+    model = byte_model(preset, max_length=T)
+    texts = texts_of(model, tmp_path / "texts")
+    subject = probed(model, tmp_path / "model")
+    found = list(position_losses(subject, texts))
+    assert len(found) == MAX_GROUPS
+    assert found[0][0] == T // 4 + 0.5  # two tokens together
+    assert found[-1][0] == T - 1
+    n_before = len(subject.layout.document_prefix) + len(subject.layout.question_begin)
+    asked = AskedModel(model.eval(), subject.checkpoint.objective(), BYTE_TOKENIZER)
+    for n_groups in (1, 5, MAX_GROUPS):
+        n_tokens = sum(loss.n_bytes for _, loss in found[:n_groups]) // len(texts.texts)
+        items = []
+        for text in texts.texts:
+            letters, split = bytes(text.tokens[n_before:]).decode(), T // 4 - n_before
+            target = letters[split : split + n_tokens]
+            items.append(Item(text.name, "", letters[:split], target))
+        expected = sum(answer.nats for answer in likelihoods(asked, items))
+        nats = sum(loss.nats for _, loss in found[:n_groups])
+        assert nats == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("preset", ["llama", "t5"])
+def test_a_model_that_ignores_its_context_has_the_same_loss_at_every_position(
+    preset: str, tmp_path: Path
+) -> None:
+    model = without_attention(byte_model(preset, max_length=T))
+    subject = probed(model, tmp_path)
+    one_letter = ProbeText("one letter", "", subject.encode("a" * T)[:T])
+    rows = list(probe_context(subject, ProbeTexts((one_letter,)), SPEC, Watcher()))
+    curve = found_values(rows, "loss", x_name=POSITION)
+    assert len(curve) == MAX_GROUPS
+    assert curve[1:] == pytest.approx([curve[-1]] * (len(curve) - 1), rel=1e-5)
 
 
 def test_cuts_double_up_to_the_whole_context():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,9 @@ def test_a_place_that_is_not_there_is_refused(
 
 def test_a_text_without_two_tokens_and_one_that_is_too_long_are_refused(tmp_path: Path) -> None:
     folder = checkpoint_folder(byte_model("gpt2", max_length=8), tmp_path / "model")
+    number: Any = 3
+    with pytest.raises(SpecError, match="text is of the type int; give a str"):
+        pb.look(folder, number, "embedding")
     with pytest.raises(SpecError, match="no two tokens"):
         pb.look(folder, "", ["embedding"])
     with pytest.raises(SpecError, match=r"has 18 tokens, but .* reads at most 8; give a s"):

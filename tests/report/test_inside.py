@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from handmade_probes import QUANTITY, YARDSTICK, make_probed_study, study_rows
@@ -11,7 +12,7 @@ from handmade_study import make_study
 
 from paribus.analyse.probe_means import mean_over_layers, mean_rows
 from paribus.analyse.study_probes import probe_settings
-from paribus.report.csv_tables import inside_rows, to_csv
+from paribus.report.csv_tables import inside_rows, inside_rows_by_seed, to_csv
 from paribus.report.inside_figures import study_figures
 from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page, study_plots
@@ -71,6 +72,19 @@ def test_a_table_has_every_value_that_figures_draw(report: ReportData) -> None:
     loss = next(row["value"] for row in losses if row["x"] == 4)
     assert loss == pytest.approx(0.6 + 0.0125)
     assert to_csv(rows).startswith("arm,number,probe,quantity,value,n,")
+
+
+def test_a_second_table_has_the_values_of_each_run(report: ReportData) -> None:
+    def is_loss(row: dict[str, Any]) -> bool:
+        return (row["arm"], row["quantity"], row["x"], row["variant"]) == ("prefix", "loss", 4, "")
+
+    rows = inside_rows_by_seed(report)
+    assert to_csv(rows).startswith("arm,seed,number,probe,quantity,value,n,")
+    own = {row["seed"]: row["value"] for row in rows if is_loss(row)}
+    assert sorted(own) == sorted({row["seed"] for row in report.rows})
+    assert len(set(own.values())) == len(own)
+    (mean,) = [row["value"] for row in inside_rows(report) if is_loss(row)]
+    assert sum(own.values()) / len(own) == pytest.approx(mean)
 
 
 def test_markdown_has_the_section(report: ReportData) -> None:

@@ -84,6 +84,7 @@ def _context_rows(shift: float) -> Iterator[ProbeRow]:
     for variant, x_name, tokens in (
         ("", "tokens of context", (4, 8, 16, 32)),
         ("context shuffled", "tokens in order", (0, 4, 8, 16)),
+        ("", "position", (9, 10, 11)),
     ):
         for x in tokens:
             at: dict[str, Any] = {"variant": variant, "x": x, "x_name": x_name}

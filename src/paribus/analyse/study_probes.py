@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ SPLIT = "split"
 
 @dataclass(frozen=True, eq=False)
 class StudyProbe:
-    """A probe of a study: its settings, and what it found in each arm, means over seeds. An arm
-    whose runs keep no rows of it has none.
+    """A probe of a study: its settings, and what it found in each arm, means over seeds and seed by
+    seed. An arm whose runs keep no rows of it has none.
     """
 
     settings: Mapping[str, Any]
     rows: Mapping[str, tuple[ProbeRow, ...]]
+    rows_by_seed: Mapping[str, Mapping[int, tuple[ProbeRow, ...]]]
 
     @property
     def has_rows(self) -> bool:
@@ -55,11 +57,13 @@ def study_probes(study: Study, findings: Findings) -> tuple[StudyProbe, ...]:
     """The probes of which runs keep rows."""
     probes = []
     for yardsticks in distinct_probes(findings.plan):
-        found: dict[str, list[ProbeRow]] = {arm: [] for arm in findings.plan.order}
+        by_seed: dict[str, dict[int, tuple[ProbeRow, ...]]]
+        by_seed = {arm: {} for arm in findings.plan.order}
         for run in findings.reported_rows:
-            found[run["arm"]] += _run_probe_rows(study.root, findings.plan, run, yardsticks)
-        rows = {arm: tuple(mean_rows(own)) for arm, own in found.items()}
-        probe = StudyProbe(probe_settings(yardsticks[0]), rows)
+            own = _run_probe_rows(study.root, findings.plan, run, yardsticks)
+            by_seed[run["arm"]][run["seed"]] = tuple(own)
+        rows = {arm: tuple(mean_rows(chain(*own.values()))) for arm, own in by_seed.items()}
+        probe = StudyProbe(probe_settings(yardsticks[0]), rows, by_seed)
         if probe.has_rows:
             probes.append(probe)
     return tuple(probes)

@@ -23,6 +23,7 @@ from paribus.report.csv_tables import (
     design_json,
     document_rows,
     inside_rows,
+    inside_rows_by_seed,
     run_rows,
     to_csv,
     verdict_rows,
@@ -121,6 +122,7 @@ def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
             }
             if report.probes:
                 tables["inside.csv"] = inside_rows(report)
+                tables["inside-by-seed.csv"] = inside_rows_by_seed(report)
             files = {name: to_csv(rows).encode() for name, rows in tables.items()}
             return {**files, "design.json": design_json(report).encode()}
         case "tex":

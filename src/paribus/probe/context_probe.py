@@ -1,4 +1,6 @@
-"""Effective context: the loss of the same targets as their context is cut, or put out of order."""
+"""Effective context: the loss of the same targets as their context is cut, or put out of order,
+and the loss of a text by position.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from dataclasses import dataclass, replace
 from paribus.errors import SpecError
 from paribus.objectives.answering import answering_component, why_no_likelihood
 from paribus.objectives.framing import Ids, ItemLayout, lay_item
+from paribus.probe.position_loss import position_losses
 from paribus.probe.problem_batches import TargetAfterContext
 from paribus.probe.subject import ProbedModel
 from paribus.probe.target_loss import NOTHING, TextLoss, item_losses
@@ -19,7 +22,7 @@ from paribus.spec.probes import ContextProbe
 from paribus.watcher import Watcher
 
 SHUFFLED = "context shuffled"
-IN_SIGHT, IN_ORDER = "tokens of context", "tokens in order"
+IN_SIGHT, IN_ORDER, POSITION = "tokens of context", "tokens in order", "position"
 LOSS = "loss"
 FEWEST = 4  # tokens of context
 TOLERANCE = 0.01  # of the loss: what is lost beyond the effective context
@@ -57,7 +60,9 @@ class ContextCut:
 def probe_context(
     subject: ProbedModel, texts: ProbeTexts, spec: ContextProbe, watcher: Watcher
 ) -> Iterator[ProbeRow]:
-    """The loss of the last quarter of each text, as a curve, and what the curves say."""
+    """The loss of the last quarter of each text as its context changes, what these curves say, and
+    the loss by position.
+    """
     require_likelihood(subject.checkpoint.objective())
     split = ContextSplit.of(subject.layout, texts.length)
     found: dict[ContextCut, TextLoss] = {}
@@ -76,12 +81,22 @@ def probe_context(
         )
     for quantity, value in _summary(found, split.n_context).items():
         yield ProbeRow(probe="context", quantity=quantity, value=value, n=len(texts.texts))
+    for position, loss in position_losses(subject, texts):
+        yield ProbeRow(
+            probe="context",
+            quantity=LOSS,
+            value=loss.bits_per_byte,
+            n=len(texts.texts),
+            x=position,
+            x_name=POSITION,
+        )
+    watcher.advance(len(texts.texts))
 
 
 def n_targets(subject: ProbedModel, texts: ProbeTexts) -> int:
     """How many targets are read in all, with a context each."""
     split = ContextSplit.of(subject.layout, texts.length)
-    return len(texts.texts) * len(context_cuts(split.n_context))
+    return len(texts.texts) * (len(context_cuts(split.n_context)) + 1)
 
 
 def context_cuts(n_context: int) -> list[ContextCut]:

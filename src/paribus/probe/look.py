@@ -136,6 +136,8 @@ def look(
     document before it is the first token where the run was trained with one there. `places` are
     described in `src/paribus/model/observed_places.py`.
     """
+    if not isinstance(text, str):
+        raise SpecError(f"text is of the type {type(text).__name__}; give a str")
     workspace = workspace or Workspace()
     checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
     subject = ProbedModel.of(checkpoint, select_device(workspace.device))

@@ -1,62 +1,70 @@
-"""Loss by position: how surprised a model is by each token of a text, by how much came before."""
+"""Loss by position: how well a model predicts a text, by how much of it came before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+import numpy as np
 import torch
 
-from paribus.errors import SpecError
-from paribus.objectives.framing import LaidItem, lay_item
-from paribus.probe.item_answers import ItemReader, token_answers
-from paribus.record.probe_rows import ProbeRow
+from paribus.objectives.framing import lay_item
+from paribus.probe.problem_batches import TargetAfterContext, numbered_problems, problem_batches
+from paribus.probe.subject import ProbedModel
+from paribus.probe.target_loss import TextLoss, scored_nats
+from paribus.probe.texts import ProbeTexts
 
-PROBE = "position loss"
+MAX_GROUPS = 32  # of neighbouring positions
 
 
-def position_loss_rows(
-    reader: ItemReader, texts: Sequence[str], n_tokens: int, n_context: int = 1
-) -> Iterator[ProbeRow]:
-    """The mean nats of the tokens of texts, at each position from `n_context` to `n_tokens` - 1.
-
-    Every text has `n_tokens` tokens at least; what lies beyond is not read. The first `n_context`
-    tokens are the context: the prefix, or what an encoder reads.
+def position_losses(subject: ProbedModel, texts: ProbeTexts) -> Iterator[tuple[float, TextLoss]]:
+    """The loss of all texts beyond their first quarter, which is the context: of groups of
+    neighbouring tokens, each with the mean number of tokens before them.
     """
-    items = [_lay_text(reader, text, n_tokens, n_context) for text in texts]
-    if not items:
-        raise SpecError("there is no text to read; give at least one")
-    nats = torch.zeros(len(items), n_tokens - n_context, dtype=torch.float64)
-    n_answered = [0] * len(items)
-    for answer in token_answers(reader, items):
-        first = n_answered[answer.item]
-        n_answered[answer.item] += len(answer.nats_M)
-        nats[answer.item, first : n_answered[answer.item]] = answer.nats_M.double()
-    for position, value in enumerate(nats.mean(0).tolist(), n_context):
-        yield ProbeRow(
-            probe=PROBE,
-            quantity="nats",
-            value=value,
-            n=len(items),
-            x=float(position),
-            x_name="position",
-        )
+    layout, end = subject.layout, _first_target(subject, texts.length)
+    begin = max(_n_marks(subject), end - layout.context_room(texts.length - end))
+    items = []
+    for text in texts.texts:
+        item = lay_item(layout, text.name, text.tokens[begin:end], text.tokens[end:])
+        items.append(TargetAfterContext(layout, item))
+    nats_KM, n_bytes_KM = _token_losses(subject, items, texts.length - end)
+    for places in np.array_split(np.arange(texts.length - end), MAX_GROUPS):
+        if len(places):
+            nats, n_bytes = nats_KM[:, places].sum(), n_bytes_KM[:, places].sum()
+            yield end + float(places.mean()), TextLoss(float(nats), int(n_bytes))
 
 
-def _lay_text(reader: ItemReader, text: str, n_tokens: int, n_context: int) -> LaidItem:
-    if not 1 <= n_context < n_tokens:
-        raise SpecError(
-            f"n_context is {n_context} of n_tokens {n_tokens}; use at least 1, and fewer than all"
-        )
-    ids = reader.checkpoint.tokenizer.encode(text)
-    if len(ids) < n_tokens:
-        raise SpecError(
-            f"{text[:20]!r} has {len(ids)} tokens, but n_tokens is {n_tokens}; give longer texts,"
-            " or ask for fewer tokens"
-        )
-    item = lay_item(reader.layout, repr(text[:20]), ids[:n_context], ids[n_context:n_tokens])
-    if item.n_truncated:
-        raise SpecError(
-            f"n_tokens is {n_tokens}, which does not fit the window of {reader.layout.window};"
-            " ask for fewer"
-        )
-    return item
+def _n_marks(subject: ProbedModel) -> int:
+    """Tokens before a document begins."""
+    return len(subject.layout.question_begin) + len(subject.layout.document_prefix)
+
+
+def _first_target(subject: ProbedModel, length: int) -> int:
+    """Where the context ends: one token of text is in it at least."""
+    return max(length // 4, _n_marks(subject) + 1)
+
+
+@torch.no_grad()
+def _token_losses(
+    subject: ProbedModel, items: list[TargetAfterContext], n_targets: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nats and bytes of every token of K targets, [K, M]. Special tokens have no bytes, and are not
+    counted.
+    """
+    vocabulary = subject.layout.vocabulary
+    nats_KM = np.zeros((len(items), n_targets))
+    n_bytes_KM = np.zeros((len(items), n_targets), dtype=np.int64)
+    n_read = [0] * len(items)  # a model that is asked for one token at a time has them in turn
+    for numbers, problem in problem_batches(
+        numbered_problems(items), vocabulary.pad, subject.device
+    ):
+        bytes_BM = vocabulary.bytes_V.to(subject.device)[problem.targets_BM]
+        is_target_BM = problem.weights_BM > 0
+        nats_BM = scored_nats(subject.model, problem, is_target_BM)
+        for row, number in enumerate(numbers):
+            own_bytes = bytes_BM[row][is_target_BM[row]].cpu().numpy()
+            places = slice(n_read[number], n_read[number] + len(own_bytes))
+            n_read[number] += len(own_bytes)
+            own_nats = nats_BM[row][is_target_BM[row]].cpu().numpy()
+            nats_KM[number, places] = np.where(own_bytes > 0, own_nats, 0.0)
+            n_bytes_KM[number, places] = own_bytes
+    return nats_KM, n_bytes_KM

@@ -147,6 +147,17 @@ def inside_rows(report: ReportData) -> list[dict[str, Any]]:
     return rows
 
 
+def inside_rows_by_seed(report: ReportData) -> list[dict[str, Any]]:
+    """One row for each value that a probe found in a reported run."""
+    rows = []
+    for number, probe in enumerate(report.probes, 1):
+        for arm in report.order:
+            for seed, found in sorted(probe.rows_by_seed.get(arm, {}).items()):
+                for row in found:
+                    rows.append({"arm": arm, "seed": seed, "number": number, **asdict(row)})
+    return rows
+
+
 def design_json(report: ReportData) -> str:
     """The design as it was resolved, as JSON: margin, looks, comparisons, contrasts, sweeps and
     lengths.

@@ -136,7 +136,12 @@ CAPTIONS: Mapping[str, Mapping[str, str]] = {
         "loss by tokens in order": (
             "The loss of the last quarter of each text, with all of its context there and only the"
             " last tokens of it in order. A flat line uses the words further back without their"
-            " order, or does not use them: the other figure of this probe tells which."
+            " order, or does not use them: the figure of cut context tells which."
+        ),
+        "loss by position": (
+            "The loss of a text beyond its first quarter, by how many tokens stand before; its"
+            " neighbours are taken together. It falls where a model makes use of what it has read,"
+            " but later parts of texts may also be easier by themselves."
         ),
     },
     "gradients": {

@@ -279,10 +279,20 @@ def _anonymise_probes(
     for probe in probes:
         by_arm: dict[str, tuple[ProbeRow, ...]] = {}
         for arm, rows in probe.rows.items():
-            own = tuple(_anonymise_probe_row(row, numbers) for row in rows)
-            by_arm[redactions.redact_text(arm)] = own
-        redacted.append(replace(probe, rows=by_arm))
+            by_arm[redactions.redact_text(arm)] = _anonymise_probe_rows(rows, numbers)
+        by_seed: dict[str, dict[int, tuple[ProbeRow, ...]]] = {}
+        for arm, found in probe.rows_by_seed.items():
+            by_seed[redactions.redact_text(arm)] = {
+                seed: _anonymise_probe_rows(rows, numbers) for seed, rows in found.items()
+            }
+        redacted.append(replace(probe, rows=by_arm, rows_by_seed=by_seed))
     return tuple(redacted)
+
+
+def _anonymise_probe_rows(
+    rows: Iterable[ProbeRow], numbers: dict[str, str]
+) -> tuple[ProbeRow, ...]:
+    return tuple(_anonymise_probe_row(row, numbers) for row in rows)
 
 
 def _anonymise_probe_row(row: ProbeRow, numbers: dict[str, str]) -> ProbeRow:

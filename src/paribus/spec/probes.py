@@ -86,7 +86,7 @@ class FlowProbe(TextProbe):
 
 class ContextProbe(TextProbe):
     """How much of its context a model makes use of: the loss of the last quarter of each text, as
-    the context before it is cut or shuffled.
+    the context before it is cut or shuffled, and the loss by position.
     """
 
     kind: Literal["context"] = "context"
