@@ -13,6 +13,7 @@ from paribus.analyse.laws.prediction import LawPrediction, read_prediction
 from paribus.analyse.run_table import RowTable, column_of
 from paribus.record.plan import RungRecord
 from paribus.report.laws import describe_unknown_arms, prediction_lines
+from paribus.report.limits import limitations
 from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.prediction_plot import prediction_plot
@@ -105,6 +106,19 @@ def test_a_report_says_why_nothing_was_predicted(report: ReportData) -> None:
     for text in (markdown_report(own), render_page(own)):
         assert f"{words}: points: 2 of 2 sizes" in text
         assert "There is no law: points: none are given" in text
+
+
+def test_a_study_with_a_ladder_does_not_say_that_other_sizes_were_not_run(
+    report: ReportData,
+) -> None:
+    rung = RungRecord(size=352, tokens=[94_000_000], arms=report.plan.arms, is_predicted=True)
+    plan = report.plan.model_copy(update={"rungs": [rung]})
+    own = replace(report, findings=replace(report.findings, plan=plan))
+    assert limitations(report)[0].startswith("What happens at other sizes")
+    first, *others = limitations(own)
+    assert first.startswith("What the verdicts would be at other sizes: ")
+    assert "Laws are extrapolated beyond the sizes and durations of the ladder." in first
+    assert others == limitations(report)[1:]
 
 
 def test_an_arm_that_was_renamed_is_said_and_the_rest_is_drawn(report: ReportData) -> None:

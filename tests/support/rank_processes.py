@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,10 +69,15 @@ class Result:
     err: str
 
 
-def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+def free_ports(n: int) -> list[str]:
+    """Ports of this machine, no two alike: ranks that meet at a port for the second time may wait
+    for each other forever.
+    """
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [str(probe.getsockname()[1]) for probe in probes]
 
 
 def train_all(n: int, home: Path, jobs: Mapping[str, Job]) -> dict[str, list[Result]]:
@@ -80,13 +86,13 @@ def train_all(n: int, home: Path, jobs: Mapping[str, Job]) -> dict[str, list[Res
     """
     home.mkdir()
     commands = []
-    for name, job in jobs.items():
+    for port, (name, job) in zip(free_ports(len(jobs)), jobs.items(), strict=True):
         kept = ["--cache", str(home.parent / "cache"), "--device", "cpu"]
         command = ["train", *job.words, *kept, "--name", "run", "--runs", str(home / name)]
         copied = None
         if job.begins_with is not None:
             copied = (str(job.begins_with), str(home / name))
-        commands.append((free_port(), command, job.stop_after, copied))
+        commands.append((port, command, job.stop_after, copied))
     started = []
     for rank in range(n):
         told = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}

@@ -63,10 +63,16 @@ def _limitations(report: ReportData) -> Iterator[str]:
     tokens = format_count(report.plan.arms[baseline].total("tokens_read"))
     sizes = [report.plan.arms[arm].price.parameters for arm in report.order]
     size = " to ".join(dict.fromkeys((format_count(min(sizes)), format_count(max(sizes)))))
-    yield (
-        f"What happens at other sizes, or after more training: {size} parameters read {tokens}"
-        " tokens."
-    )
+    if report.plan.rungs:
+        yield (
+            f"What the verdicts would be at other sizes: they are about {size} parameters that read"
+            f" {tokens} tokens. Laws are extrapolated beyond the sizes and durations of the ladder."
+        )
+    else:
+        yield (
+            f"What happens at other sizes, or after more training: {size} parameters read {tokens}"
+            " tokens."
+        )
     yield f"What happens on other text: {_describe_text(report, baseline)}."
     if report.measure.is_likelihood:
         others = "How good the text is that the arms write, or how well they do a task"
