@@ -48,6 +48,7 @@ FIGURES = [
     "flow-share-of-the-gradient-by-distance",
     "context-loss-by-tokens-of-context",
     "context-loss-by-tokens-in-order",
+    "context-loss-by-position",
     "gradients-gradient-norm-by-layer",
     "in-context-nats-by-demonstrations",
     "in-context-accuracy-by-demonstrations",

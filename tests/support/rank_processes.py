@@ -100,7 +100,12 @@ def train_all(n: int, home: Path, jobs: Mapping[str, Job]) -> dict[str, list[Res
         environment = {**os.environ, "OMP_NUM_THREADS": "1", **(told if n > 1 else {})}
         program = [sys.executable, "-c", TRAIN, json.dumps(commands), str(home / f"rank{rank}")]
         started.append(subprocess.Popen(program, env=environment))
-    statuses = [process.wait(timeout=240) for process in started]
+    try:
+        statuses = [process.wait(timeout=240) for process in started]
+    finally:
+        for process in started:
+            process.kill()  # one that waits for a rank which is gone
+            process.wait()
     faults = [(home / f"rank{rank}.err").read_text() for rank in range(n)]
     assert statuses == [0] * n, faults
     by_rank = [json.loads((home / f"rank{rank}.json").read_text()) for rank in range(n)]
