@@ -105,6 +105,18 @@ def test_planted_exponents_are_told_apart(plan: PlanRecord, rows: list[dict[str,
     assert causal == '"causal" against "full": no compute multiplier within the data.'
 
 
+def test_a_design_says_when_exponents_are_the_same(
+    study_cache: Path, rows: list[dict[str, Any]]
+) -> None:
+    ladder = {**CHANGES["ladder"], "exponent_margin": 0.4}
+    plan = plan_record(make_small_plan(study_cache, {**CHANGES, "ladder": ladder}))
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    assert {verdict.margin for verdict in laws.verdicts} == {0.4}
+    lines = [" ".join(line) for line in exponent_lines(laws)]
+    assert any("same exponent within ±0.4" in line for line in lines)
+
+
 def test_the_law_is_drawn_along_the_path_of_each_arm(
     plan: PlanRecord, rows: list[dict[str, Any]]
 ) -> None:

@@ -25,6 +25,7 @@ from paribus.analyse.laws.prediction import REFUSAL, LawPrediction, predict_loss
 from paribus.analyse.run_table import Row, column_of, select_rows
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord, RungRecord
+from paribus.spec.ladder import EXPONENT_MARGIN
 
 Pair = tuple[str, str]
 
@@ -67,6 +68,8 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     if len(names) > 1:
         floor_p = float(one_floor_p(fit, fit_arms(list(cells.values()), shared_floor=False))[0])
     pairs = [pair for pair in _pairs(plan) if set(pair) <= set(names)]
+    ladder = plan.design.ladder
+    margin = EXPONENT_MARGIN if ladder is None else ladder.exponent_margin
     paths = {name: compute_path(_path(plan, name)) for name in names}
     multipliers = []
     for arm, against in pairs:
@@ -76,7 +79,7 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     return StudyLaws(
         fit=fit,
         estimates={name: law_intervals(fit, place) for place, name in enumerate(names)},
-        verdicts=tuple(compare_exponents(cells, pairs)) if pairs else (),
+        verdicts=tuple(compare_exponents(cells, pairs, margin)) if pairs else (),
         multipliers=tuple(multipliers),
         curves={
             name: tuple(fitted_curve(fit, place, paths[name])) for place, name in enumerate(names)

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from paribus.record.shape import Number, Shape, WholeShape
+from paribus.spec.ladder import EXPONENT_MARGIN
 
 
 class MeasureRecord(WholeShape):
@@ -41,6 +42,12 @@ class ControlLengthRecord(Shape):
     length: Number = Field(gt=0, lt=1)
 
 
+class LadderRecord(Shape):
+    """What is read of a ladder; its rungs stand in the plan."""
+
+    exponent_margin: Number = Field(default=EXPONENT_MARGIN, gt=0)
+
+
 class DesignRecord(WholeShape):
     """The fields of a design that are read; `table` holds all of them."""
 
@@ -56,6 +63,7 @@ class DesignRecord(WholeShape):
     # Left out of the file where they are not used.
     contrasts: dict[str, dict[str, Number]] | str | None = None
     lengths: list[Number] | None = None
+    ladder: LadderRecord | None = None
 
     @model_validator(mode="after")
     def _require_sense(self) -> Self:

@@ -10,6 +10,11 @@ from pydantic import BeforeValidator, Field
 from paribus.spec.base import Count, Positive, Spec, as_tuple
 
 Tokens = Annotated[int, Field(ge=1, le=10**15)]
+EXPONENT_MARGIN = 0.05
+
+
+def _is_usual_margin(margin: float) -> bool:
+    return margin == EXPONENT_MARGIN
 
 
 class Prediction(Spec):
@@ -58,6 +63,10 @@ class Ladder(Spec):
     """Number of seeds: the first of the design's."""
     prediction: Prediction | None = None
     """A larger run that is predicted before it is made."""
+    exponent_margin: Annotated[
+        float, Field(gt=0, le=1, allow_inf_nan=False, exclude_if=_is_usual_margin)
+    ] = EXPONENT_MARGIN
+    """Exponents of two arms that differ by less are the same: two one-sided tests must say so."""
     others: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Whether every run of the ladder is also measured by the yardsticks under `others` of the
     design. Probes are not among them.

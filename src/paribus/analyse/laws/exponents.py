@@ -12,8 +12,8 @@ from paribus.analyse.laws.fit import LawFit, effective_df, fit_arms
 from paribus.analyse.laws.points import LawCells
 from paribus.analyse.laws.profile import difference, profile_interval, profile_p
 from paribus.errors import SpecError
+from paribus.spec.ladder import EXPONENT_MARGIN
 
-MARGIN = 0.05  # exponents that differ by less are the same
 LEVEL = 0.05  # shared by all tests
 SYMBOLS = {"alpha": "α", "beta": "β"}
 SAME, UNDECIDED = "same exponent", "undecided"
@@ -87,7 +87,7 @@ class ExponentVerdict:
 def compare_exponents(
     arms: Mapping[str, LawCells],
     pairs: Sequence[tuple[str, str]] | None = None,
-    margin: float = MARGIN,
+    margin: float = EXPONENT_MARGIN,
 ) -> list[ExponentVerdict]:
     """α and β of each pair of arms: all pairs, or those that are declared.
 
@@ -107,7 +107,7 @@ def _require_pairs(
     if not pairs:
         raise SpecError(f"arms: {len(arms)} given; exponents are compared between 2 or more")
     if not margin > 0:
-        raise SpecError(f"margin is {margin:g}; use a number above 0, such as {MARGIN:g}")
+        raise SpecError(f"margin is {margin:g}; use a number above 0, such as {EXPONENT_MARGIN:g}")
     for pair in pairs:
         for arm in pair:
             if arm not in arms:
