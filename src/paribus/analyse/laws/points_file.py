@@ -18,6 +18,8 @@ from paribus.nearest import did_you_mean
 
 REQUIRED = ("parameters", "tokens", "loss")
 OPTIONAL = ("arm", "seed")
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+MAX_EQUAL = 2  # points that may have the same loss by chance
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ def _require_columns(path: Path, header: list[str]) -> None:
             f"{path} is empty; write a header with the columns {', '.join(REQUIRED)}, then one"
             " line for each run"
         )
+    for separator, word in OTHER_SEPARATORS.items():
+        if len(header) == 1 and separator in header[0]:
+            raise SpecError(f"{path} separates its columns by {word}; use commas")
     problems: list[str] = []
     for name in REQUIRED:
         if name not in header:
@@ -99,11 +104,19 @@ def _points_file(path: Path, header: list[str], lines: list[tuple[int, list[str]
     if not points:
         raise SpecError(f"{path} has a header and no line below it; write one for each run")
     known = {*REQUIRED, *OPTIONAL}
-    return PointsFile(
+    file = PointsFile(
         points=tuple(points),
         has_arms="arm" in header,
         unused_columns=tuple(name for name in header if name not in known),
     )
+    for arm, own in file.by_arm().items():
+        if len(own) > MAX_EQUAL and len({point.loss for point in own}) == 1:
+            place = f"{path}, arm {arm!r}" if arm else str(path)
+            raise SpecError(
+                f"{place}: every loss is {own[0].loss:g}, so there is no law to fit; give the loss"
+                " of each run"
+            )
+    return file
 
 
 def _faults(cells: Mapping[str, str]) -> Iterator[str]:
