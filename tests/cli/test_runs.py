@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from handmade_study import MANY_ARMS, make_study, plan_table
 from shared_studies import CHAIN_TABLE, interrupt_study, run_named
 
 import paribus as pb
@@ -107,6 +109,16 @@ def test_studies_are_listed_with_state_runs_disk_use_and_verdicts(ask, home: Pat
     assert bare == {**row, "verdict": None}
     (line,) = csv.DictReader(io.StringIO(ask("studies", "--csv").out))
     assert (line["study"], line["bytes"]) == ("little", str(row["bytes"]))
+
+
+def test_an_arm_that_is_judged_twice_is_named_with_each_pair(ask, tmp_path: Path) -> None:
+    near = "short-window+near"
+    pairs = [["prefix", "causal"], [near, "causal"], [near, "prefix"]]
+    design = {**plan_table("small")["design"], "comparisons": pairs}
+    make_study(tmp_path, gains=MANY_ARMS, changes={"design": design})
+    (row,) = json.loads(ask("studies", "--runs", str(tmp_path), "--json").out)
+    words = re.sub(r" (better|worse|equivalent|inconclusive)", "", row["verdict"]).split(", ")
+    assert words[:3] == ["prefix", f"{near} against causal", f"{near} against prefix"]
 
 
 def test_a_study_is_planned_running_stopped_failed_or_damaged(ask, home: Path) -> None:

@@ -5,6 +5,7 @@ finished study the verdict of the primary measure on each arm is printed. Disk u
 study and of all runs that it needs; studies may share runs.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,11 +72,17 @@ def _study_row(entry: StudyEntry, root: Path, with_verdicts: bool) -> dict[str, 
 
 
 def _describe_verdicts(study: Study) -> str:
-    """The verdict of the primary measure on each arm, the positive control's included."""
+    """The verdict of the primary measure on each arm, the positive control's included; of an arm
+    that is judged against several, with each of them.
+    """
+    rows = [row for row in study_verdicts(study) if row["verdict"] is not None]
+    n_pairs = Counter(row["arm"] for row in rows)
     words: list[str] = []
-    for row in study_verdicts(study):
-        if row["verdict"] is not None:
-            words.append(f"{row['arm'] or row['contrast']} {row['verdict']}")
+    for row in rows:
+        name = row["arm"] or row["contrast"]
+        if row["arm"] and n_pairs[row["arm"]] > 1:
+            name += f" against {row['against']}"
+        words.append(f"{name} {row['verdict']}")
     return ", ".join(words)
 
 

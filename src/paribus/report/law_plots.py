@@ -31,6 +31,7 @@ from paribus.spec.yardstick import table_measure
 FLOPS_TITLE = "training FLOPs"
 LOSS_ROOM, FACTOR_ROOM = 1.03, 1.5  # on either side of what an axis shows: a factor
 BEYOND = [4, 4]  # dashes of a line beyond its data
+BEYOND_WORDS = ", beyond the data"  # the same in a table
 
 
 def law_plots(report: ReportData) -> list[Plot]:
@@ -160,7 +161,7 @@ def _multiplier_plot(multipliers: Sequence[LawMultiplier]) -> Plot:
         numbers=tuple(
             (
                 row["pair"],
-                format_flops(row["compute"]),
+                format_flops(row["compute"]) + (BEYOND_WORDS if row["extrapolated"] else ""),
                 significant(row["factor"]),
                 describe_interval(row["low"], row["high"]),
             )
