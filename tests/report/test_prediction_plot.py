@@ -12,12 +12,15 @@ from handmade_study import make_study
 from paribus.analyse.laws.prediction import LawPrediction, read_prediction
 from paribus.analyse.run_table import RowTable, column_of
 from paribus.record.plan import RungRecord
+from paribus.report.latex import latex_table
 from paribus.report.laws import describe_unknown_arms, prediction_lines
 from paribus.report.limits import limitations
 from paribus.report.markdown import markdown_report
+from paribus.report.methods import methods
 from paribus.report.page import render_page
 from paribus.report.prediction_plot import prediction_plot
 from paribus.report.report_data import ReportData, gather_report_data
+from paribus.report.trust_scope import size_check
 
 
 def prediction(arm: str, low: float, high: float) -> dict[str, Any]:
@@ -119,6 +122,22 @@ def test_a_study_with_a_ladder_does_not_say_that_other_sizes_were_not_run(
     assert first.startswith("What the verdicts would be at other sizes: ")
     assert "Laws are extrapolated beyond the sizes and durations of the ladder." in first
     assert others == limitations(report)[1:]
+    assert "no trend over sizes was measured" in size_check(report).text
+    assert size_check(own).text.endswith("; the section on laws has the other sizes.")
+
+
+def test_the_methods_of_a_study_with_a_ladder_say_how_it_was_climbed(report: ReportData) -> None:
+    low, high, largest = (
+        RungRecord(size=size, tokens=tokens, arms=report.plan.arms, is_predicted=size == 352)
+        for size, tokens in ((64, [1_500_000, 6_000_000]), (96, [13_400_000]), (352, [94_000_000]))
+    )
+    plan = report.plan.model_copy(update={"rungs": [low, high, largest]})
+    own = replace(report, findings=replace(report.findings, plan=plan))
+    assert r"N\textasciicircum{}$\alpha$" in latex_table(own)
+    text = methods(own)
+    assert "trained at the widths 64 and 96, for 1.5M to 13.4M tokens" in text
+    assert "Runs of the width 352 on 94M tokens are not in the fit" in text
+    assert "L = E + A/N^α + B/D^β" not in methods(report)
 
 
 def test_an_arm_that_was_renamed_is_said_and_the_rest_is_drawn(report: ReportData) -> None:

@@ -54,6 +54,7 @@ _LATEX = str.maketrans(
         "±": r"$\pm$",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
+        "α": r"$\alpha$",
         "β": r"$\beta$",
         "ε": r"$\epsilon$",
         "×": r"$\times$",

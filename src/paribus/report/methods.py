@@ -11,6 +11,7 @@ from paribus.analyse.plan_rules import plan_measure
 from paribus.report.hyperparameters import hyperparameters, last_stage_table, optimizer_name
 from paribus.report.limits import describe_yardstick, sources_read
 from paribus.report.numbers import (
+    format_count,
     format_plural,
     join_words,
     percent_level,
@@ -58,6 +59,7 @@ def _sentences(material: ReportData) -> Iterator[str]:
         f"Each arm is trained under {format_plural(seeds, 'seed')}; runs of the same seed are"
         " paired."
     )
+    yield from _ladder_sentences(material)
     yield (
         f"The primary measure is {describe_yardstick(material)}, in"
         f" {plan_measure(plan).unit}, on {_describe_items(material)}."
@@ -72,6 +74,28 @@ def _sentences(material: ReportData) -> Iterator[str]:
     versions = _torch_versions(material)
     if versions:
         yield f"Runs were made with {join_words(versions)}."
+
+
+def _ladder_sentences(material: ReportData) -> Iterator[str]:
+    """At which sizes and for how long arms are trained beside those of the verdicts."""
+    rungs = [rung for rung in material.plan.rungs if not rung.is_predicted]
+    if not rungs:
+        return
+    sizes = join_words([str(rung.size) for rung in rungs])
+    tokens = [n_tokens for rung in rungs for n_tokens in rung.tokens]
+    yield (
+        f"The arms of the ladder are also trained at the widths {sizes}, for"
+        f" {format_count(min(tokens))} to {format_count(max(tokens))} tokens, each run with its"
+        " whole schedule. The law"
+        " L = E + A/N^α + B/D^β is fitted to their losses by least squares of ln L, with one E for"
+        " all arms, N all parameters and D the tokens read; exponents are compared by F tests."
+    )
+    for rung in material.plan.rungs:
+        if rung.is_predicted:
+            yield (
+                f"Runs of the width {rung.size} on {format_count(rung.tokens[0])} tokens are not in"
+                " the fit; what the laws say of them was written down before they were made."
+            )
 
 
 def _torch_versions(material: ReportData) -> list[str]:

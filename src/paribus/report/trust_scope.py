@@ -31,6 +31,7 @@ from paribus.spec.measure import with_unit
 from paribus.spec.yardstick import HEAD
 
 DOCUMENTS = "Other documents"
+_OTHER_SIZES = "the section on laws has the other sizes"
 
 
 def size_check(report: ReportData) -> TrustCheck:
@@ -39,9 +40,14 @@ def size_check(report: ReportData) -> TrustCheck:
     if len(set(sizes.values())) == 1:
         size = format_count(next(iter(sizes.values())))
         text = f"One size, {size} parameters: no trend over sizes was measured."
+        if report.plan.rungs:
+            text = f"The verdicts are of one size, {size} parameters; {_OTHER_SIZES}."
         return TrustCheck("Size", "mind", text)
     each = describe_each(sizes, partial(format_count, digits=_size_digits(sizes)))
-    text = f"Sizes differ between arms: {each}, in parameters. No trend over them was measured."
+    trend = "No trend over them was measured"
+    if report.plan.rungs:
+        trend = f"The verdicts are of these; {_OTHER_SIZES}"
+    text = f"Sizes differ between arms: {each}, in parameters. {trend}."
     return TrustCheck("Size", "mind", text)
 
 
