@@ -35,3 +35,14 @@ def test_values_of_layers_have_a_range_and_ends() -> None:
         rows.append(own)
     found = table_lines(*rows)[1]
     assert found == ["first", "gradients", "stack", "–", "norm", "1", "−1", "3", "layer", "3", "1"]
+
+
+def test_curves_over_different_axes_are_different_lines() -> None:
+    rows = []
+    for x_name, values in (("tokens of context", (4.0, 3.0)), ("position", (6.0, 5.0))):
+        for x, value in enumerate(values):
+            own = ProbeRow(probe="context", quantity="loss", value=value, n=1, x=x, x_name=x_name)
+            rows.append(own)
+    first, second = table_lines(*rows)[1:]
+    assert first[5:] == ["3.5", "3", "4", "tokens of context", "4", "3"]
+    assert second[5:] == ["5.5", "5", "6", "position", "6", "5"]

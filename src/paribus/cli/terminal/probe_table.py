@@ -74,20 +74,24 @@ def probe_table(rows: Mapping[str, Sequence[ProbeRow]]) -> Table:
     for column in ("first", "last"):
         table.add_column(column, justify="right")
     for run, own in rows.items():
-        for key, group in _groups(own).items():
-            table.add_row(run, *key, *_numbers(group))
+        for group in _groups(own):
+            table.add_row(run, *_heading(group[0]), *_numbers(group))
     return table
 
 
-def _groups(rows: Sequence[ProbeRow]) -> dict[tuple[str, ...], list[ProbeRow]]:
+def _groups(rows: Sequence[ProbeRow]) -> list[list[ProbeRow]]:
+    """The rows of each line: of one quantity in one place, and over one axis."""
     groups: dict[tuple[str, ...], list[ProbeRow]] = {}
     for row in rows:
-        if row.x_name in DRAWN:
-            continue
-        where = " ".join(filter(None, (row.stack, row.branch)))
-        key = (row.probe, where or DASH, row.variant or DASH, row.quantity)
-        groups.setdefault(key, []).append(row)
-    return groups
+        if row.x_name not in DRAWN:
+            groups.setdefault((*_heading(row), row.x_name), []).append(row)
+    return list(groups.values())
+
+
+def _heading(row: ProbeRow) -> tuple[str, ...]:
+    """The probe, the place, the variant and the quantity."""
+    where = " ".join(filter(None, (row.stack, row.branch)))
+    return (row.probe, where or DASH, row.variant or DASH, row.quantity)
 
 
 def _numbers(group: Sequence[ProbeRow]) -> Iterator[str]:
