@@ -69,7 +69,7 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
         floor_p = float(one_floor_p(fit, fit_arms(list(cells.values()), shared_floor=False))[0])
     pairs = [pair for pair in _pairs(plan) if set(pair) <= set(names)]
     ladder = plan.design.ladder
-    margin = EXPONENT_MARGIN if ladder is None else ladder.exponent_margin
+    margin = (ladder and ladder.exponent_margin) or EXPONENT_MARGIN
     paths = {name: compute_path(_path(plan, name)) for name in names}
     multipliers = []
     for arm, against in pairs:

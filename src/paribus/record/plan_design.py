@@ -7,7 +7,6 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from paribus.record.shape import Number, Shape, WholeShape
-from paribus.spec.ladder import EXPONENT_MARGIN
 
 
 class MeasureRecord(WholeShape):
@@ -45,7 +44,7 @@ class ControlLengthRecord(Shape):
 class LadderRecord(Shape):
     """What is read of a ladder; its rungs stand in the plan."""
 
-    exponent_margin: Number = Field(default=EXPONENT_MARGIN, gt=0)
+    exponent_margin: Number | None = Field(default=None, gt=0)  # None: the usual one
 
 
 class DesignRecord(WholeShape):
