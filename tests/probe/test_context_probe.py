@@ -6,7 +6,9 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 from byte_models import BYTE_TOKENIZER, byte_model
+from probed_checkpoint import probed_checkpoint
 from probed_models import found_values, probed, random_texts, without_attention
 
 from paribus.errors import SpecError
@@ -23,6 +25,8 @@ from paribus.probe.context_probe import (
     probe_context,
 )
 from paribus.probe.position_loss import MAX_GROUPS, position_losses
+from paribus.probe.subject import ProbedModel, text_layout
+from paribus.probe.target_loss import TextLoss
 from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.probe_rows import ProbeRow
 from paribus.spec.probes import ContextProbe
@@ -97,8 +101,29 @@ def test_the_loss_by_position_is_that_of_evaluation(preset: str, tmp_path: Path)
     assert len(found) == MAX_GROUPS
     assert found[0][0] == T // 4 + 0.5  # two tokens together
     assert found[-1][0] == T - 1
+    require_nats_of_evaluation(subject, texts, found)
+
+
+def test_a_model_that_is_asked_for_one_token_at_a_time_has_them_in_order(tmp_path: Path) -> None:
+    source = {"kind": "copy", "form": "text"}
+    checkpoint, model = probed_checkpoint(tmp_path, "bert", source, "last_token")
+    layout = text_layout(checkpoint.objective(), checkpoint.spec, checkpoint.vocabulary)
+    subject = ProbedModel(checkpoint, model.eval(), layout, torch.device("cpu"))
+    texts = []
+    for text in random_texts(3, T).texts:
+        tokens = subject.encode(bytes(text.tokens).decode())[:T]
+        texts.append(ProbeText(text.name, text.domain, tokens))
+    own = ProbeTexts(tuple(texts))
+    require_nats_of_evaluation(subject, own, list(position_losses(subject, own)))
+
+
+def require_nats_of_evaluation(
+    subject: ProbedModel, texts: ProbeTexts, found: list[tuple[float, TextLoss]]
+) -> None:
+    """The first groups, and all of them, have the nats of such targets."""
     n_before = len(subject.layout.document_prefix) + len(subject.layout.question_begin)
-    asked = AskedModel(model.eval(), subject.checkpoint.objective(), BYTE_TOKENIZER)
+    tokenizer = subject.checkpoint.tokenizer
+    asked = AskedModel(subject.model.eval(), subject.checkpoint.objective(), tokenizer)
     for n_groups in (1, 5, MAX_GROUPS):
         n_tokens = sum(loss.n_bytes for _, loss in found[:n_groups]) // len(texts.texts)
         items = []

@@ -28,9 +28,9 @@ def position_losses(subject: ProbedModel, texts: ProbeTexts) -> Iterator[tuple[f
         items.append(TargetAfterContext(layout, item))
     nats_KM, n_bytes_KM = _token_losses(subject, items, texts.length - end)
     for places in np.array_split(np.arange(texts.length - end), MAX_GROUPS):
-        if len(places):
-            nats, n_bytes = nats_KM[:, places].sum(), n_bytes_KM[:, places].sum()
-            yield end + float(places.mean()), TextLoss(float(nats), int(n_bytes))
+        loss = TextLoss(float(nats_KM[:, places].sum()), int(n_bytes_KM[:, places].sum()))
+        if loss.n_bytes:  # none in an empty group, or in one of special tokens alone
+            yield end + float(places.mean()), loss
 
 
 def _n_marks(subject: ProbedModel) -> int:
