@@ -38,17 +38,11 @@ def name_claim(claim: Claim) -> str:
 
 
 def kept_words(claim: Claim) -> list[str]:
-    """The words of the kept study on the pairs of a claim, from its report's table or its rows."""
-    folder = ROOT / claim["kept"]
+    """The words of the kept study on the pairs of a claim."""
     words = {}
-    if (folder / "verdicts.csv").is_file():
-        with (folder / "verdicts.csv").open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                words[row["arm"], row["against"]] = row["verdict"]
-    else:
-        told = (folder / "report.md").read_text("utf-8")
-        for arm, against, word in re.findall(r"^\| (.+?) against (.+?) \| (\w+)", told, re.M):
-            words[arm, against] = word
+    with (ROOT / claim["kept"] / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            words[row["arm"], row["against"]] = row["verdict"]
     return [words.get(tuple(pair), "not judged") for pair in claim["pairs"]]
 
 
@@ -128,15 +122,6 @@ def test_the_status_follows_from_the_words_of_the_kept_study(claim: Claim) -> No
         assert claim["status"] == "contradicted"
     else:
         assert claim["status"] == "undecided"
-
-
-def test_the_direction_of_an_encoder_is_not_answered_with_another_pair() -> None:
-    (claim,) = [one for one in CLAIMS if "looking both ways" in one["claim"]]
-    assert kept_words(claim) == ["not judged", "not judged"]
-    assert claim["status"] == "not tested as made"
-    kept = json.loads((ROOT / claim["kept"] / "plan.json").read_text("utf-8"))["design"]
-    new = load_design(designs_folder() / "encoder-decoder.toml", "hour")
-    assert not set(kept["seeds"]) & set(new.seeds)
 
 
 def earlier_tokens(claim: Claim, arm: str) -> float:

@@ -8,12 +8,9 @@ from typing import Any
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 KEPT = sorted(path.parent.name for path in RESULTS.glob("*/plan.json"))
-# made before annealed lengths, controls outside the family and local parabolas
-FIRST_RULES = ["encoder-decoder-hour"]
-PRESENT_RULES = [name for name in KEPT if name not in FIRST_RULES]
 # made before fields of a run were renamed
 FIRST_NAMES = ["bidirectional-input-hour", "mixed-attention-hour", "positions-masked-hour"]
-PRESENT_NAMES = [name for name in PRESENT_RULES if name not in FIRST_NAMES]
+PRESENT_NAMES = [name for name in KEPT if name not in FIRST_NAMES]
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from paribus.analyse.laws.bootstrap import bootstrap_intervals, bootstrap_parameters
 from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
 from paribus.analyse.laws.huber import huber_law
@@ -12,9 +14,10 @@ from paribus.analyse.laws.points import LawPoint, cells_by_arm
 from paribus.analyse.laws.profile import QUANTITIES
 from paribus.errors import SpecError
 
-BOOTSTRAP, NON_EMBEDDING, HUBER = (
+BOOTSTRAP, NON_EMBEDDING, EQUAL_NOISE, HUBER = (
     "wild bootstrap of cells",
     "N without embeddings",
+    "equal noise",
     "Huber's loss, an E for each arm",
 )
 BOOTSTRAP_SEED = 0  # the same draws in each report
@@ -38,12 +41,14 @@ def other_readings(
     """
     arms = [cells.arm for cells in fit.arms]
     draws = bootstrap_parameters(fit, BOOTSTRAP_SEED)
-    smaller = _without_embeddings(points, non_embedding)
+    smaller, alike = _without_embeddings(points, non_embedding), _with_equal_noise(fit)
     readings: list[OtherReading] = []
     for place, arm in enumerate(arms):
         own = bootstrap_intervals(fit, draws, place)
         readings.append(OtherReading(arm, BOOTSTRAP, own))
         readings.append(_reading_of(smaller, arm))
+        if alike is not None:
+            readings.append(OtherReading(arm, EQUAL_NOISE, law_intervals(alike, place)))
         readings.append(_by_huber([point for point in points if point.arm == arm], arm))
     return readings
 
@@ -60,6 +65,14 @@ def _without_embeddings(
         return fit_arms(list(cells_by_arm(moved).values()))
     except SpecError as fault:
         return str(fault)
+
+
+def _with_equal_noise(fit: LawFit) -> LawFit | None:
+    """The joint fit in which every run counts alike; None where it does so anyway."""
+    if all((cells.relative_variance_C == 1).all() for cells in fit.arms):
+        return None
+    cells = [replace(one, relative_variance_C=np.ones(len(one.rungs))) for one in fit.arms]
+    return fit_arms(cells)
 
 
 def _reading_of(fit: LawFit | str, arm: str) -> OtherReading:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, sqrt
 from typing import Any
 
 from paribus.analyse.law_sensitivity import OtherReading
@@ -17,6 +17,7 @@ from paribus.analyse.laws.prediction import (
     prediction_refusal,
     read_predictions,
 )
+from paribus.analyse.laws.rung_noise import EQUAL_NOISE_LEVEL
 from paribus.analyse.run_table import column_of, select_rows
 from paribus.analyse.study_laws import LawMultiplier, StudyLaws
 from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
@@ -38,15 +39,16 @@ PREDICTIONS_TITLE = "Predicted before it was run"
 READINGS_TITLE = "The laws under other readings"
 READINGS_NOTE = (
     "The bootstrap keeps or turns the residuals of whole cells, the same in all arms. N without"
-    " embeddings leaves out the table of tokens. Huber's loss of ln L with δ = 0.001 is fitted to"
+    " embeddings leaves out the table of tokens. With equal noise every run counts alike; it is"
+    " shown where noise differs. Huber's loss of ln L with δ = 0.001 is fitted to"
     " each arm alone; its intervals come from redrawn cells, and need"
     " a fourth size."
 )
 LAWS_NOTE = (
     "L = E + A/N^α + B/D^β, with N all parameters, D tokens read and L the primary yardstick."
     " Least squares on ln L, one E for all arms; 95 % intervals by profile. Lack of fit: the p of"
-    " an F test against the spread between seeds; below 0.05 the residuals of the points replace"
-    " that spread. Definitions: docs/scaling.md."
+    " an F test against the spread between seeds; below 0.05 points also get the variance about"
+    " their law that the residuals ask for. Definitions: docs/scaling.md."
 )
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = (
@@ -134,6 +136,23 @@ def _law_numbers(own: Mapping[str, LawEstimate]) -> tuple[str, ...]:
     )
 
 
+def describe_noise(laws: StudyLaws) -> str:
+    """How the noise between seeds differs between places of the ladder; nothing where it does
+    not, as far as a test can tell.
+    """
+    if laws.equal_noise_p >= EQUAL_NOISE_LEVEL:
+        return ""
+    arms = list(zip(laws.fit.arms, laws.fit.noises, strict=True))
+    variances = [float(noise.seed_variance[0]) * cells.relative_variance_C for cells, noise in arms]
+    least, most = (100 * sqrt(end([float(end(own)) for own in variances])) for end in (min, max))
+    return (
+        f"The noise between seeds differs between places of the ladder (Bartlett's test, p ="
+        f" {significant(laws.equal_noise_p)}): the standard deviation of a loss is from"
+        f" {significant(least)} % to {significant(most)} % of it. Points count by one over their"
+        " variance, so that the noisiest do not widen every interval."
+    )
+
+
 def describe_unbounded(laws: StudyLaws) -> str:
     """Which arms have too few runs, or too noisy ones, for a law; nothing where none has."""
     names: list[str] = []
@@ -218,6 +237,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         }
     return {
         "unbounded": describe_unbounded(laws),
+        "noise": describe_noise(laws),
         "laws": law_lines(laws),
         "exponents": exponent_lines(laws),
         "floor": describe_floor(laws),

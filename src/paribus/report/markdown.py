@@ -215,8 +215,9 @@ def _law_section(report: ReportData) -> Iterator[str]:
         yield f"There is no law: {_escape_markdown(section['fault'])}"
         yield from _trend_section(section)
         return
-    if section["unbounded"]:
-        yield f"{_escape_markdown(section['unbounded'])}\n"
+    for name in ("noise", "unbounded"):
+        if section[name]:
+            yield f"{_escape_markdown(section[name])}\n"
     yield from _table(LAW_HEADING, section["laws"])
     if section["exponents"]:
         yield f"\n### {EXPONENTS_TITLE}\n\n{_escape_markdown(section['floor'])}\n"

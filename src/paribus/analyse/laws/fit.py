@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import numpy as np
 from scipy.special import fdtrc
 
 from paribus.analyse.laws.noise import LawNoise, law_noise
+from paribus.analyse.laws.off_law import off_law_variance
 from paribus.analyse.laws.points import N_LAW_PARAMETERS, LawCells
 from paribus.analyse.laws.profile import QUANTITIES, covariance, profile_interval, quantity
 from paribus.analyse.laws.solver import (
@@ -54,7 +55,7 @@ class LawFit:
     """Fitted laws of several arms: one problem, or many with the same cells (axis P)."""
 
     arms: tuple[LawCells, ...]
-    data: LawData  # weights are runs over the variance of a run
+    data: LawData  # weights are one over the variance of a cell mean about its law
     best: Solution
     noises: tuple[LawNoise, ...]  # one for each arm
     df_P: Array  # the fewest degrees of freedom of any arm's noise
@@ -101,40 +102,62 @@ def fit_arm(cells: LawCells) -> LawFit:
 
 def fit_arms(arms: Sequence[LawCells], shared_floor: bool = True) -> LawFit:
     """The laws of several arms, each with its own noise, with one E for all or one each."""
-    log_loss_C = np.concatenate([arm.log_loss_C for arm in arms])
-    pure_error_K = np.array([arm.pure_error for arm in arms])
-    return fit_many(arms, log_loss_C[None], pure_error_K[None], shared_floor)
+    return fit_many(
+        arms,
+        np.concatenate([arm.log_loss_C for arm in arms])[None],
+        np.concatenate([arm.squares_C for arm in arms])[None],
+        np.concatenate([arm.relative_variance_C for arm in arms])[None],
+        shared_floor,
+    )
 
 
 def fit_many(
-    arms: Sequence[LawCells], log_loss_PC: Array, pure_error_PK: Array, shared_floor: bool = True
+    arms: Sequence[LawCells],
+    log_loss_PC: Array,
+    squares_PC: Array,
+    relative_PC: Array,
+    shared_floor: bool = True,
 ) -> LawFit:
-    """Laws of many problems with the cells of these arms: means of ln loss, and sums of squares
-    between seeds.
+    """Laws of many problems with the cells of these arms: means of ln loss, sums of squares
+    between seeds, and the relative variances of a run.
     """
     own, weights_PC = [], np.empty_like(log_loss_PC)
     noises: list[LawNoise] = []
     first = 0
-    for number, cells in enumerate(arms):
+    for cells in arms:
         here = slice(first, first := first + len(cells.log_loss_C))
-        runs_PC = np.broadcast_to(cells.n_runs_C, log_loss_PC[:, here].shape)
-        alone = fit_laws(LawData(law_model([cells]), log_loss_PC[:, here], runs_PC))
-        noise = law_noise(
-            alone.misfit_P,
-            len(cells.log_loss_C) - N_LAW_PARAMETERS,
-            pure_error_PK[:, number],
-            cells.pure_df,
-        )
-        weights_PC[:, here] = runs_PC / noise.variance[:, None]
+        mean_variance_PC = relative_PC[:, here] / cells.n_runs_C  # of a cell, over that of a run
+        data = LawData(law_model([cells]), log_loss_PC[:, here], 1 / mean_variance_PC)
+        pure_error_P = (squares_PC[:, here] / relative_PC[:, here]).sum(axis=1)
+        alone, noise, weights_PC[:, here] = _fit_alone(data, pure_error_P, cells.pure_df)
         own.append(alone)
         noises.append(noise)
     data = LawData(law_model(arms, shared_floor), log_loss_PC, weights_PC)
-    if len(arms) == 1:
-        best = Solution(own[0].theta_PQ, own[0].misfit_P / noises[0].variance)
-    else:
-        best = _fit_together(data, arms, own)
+    best = own[0] if len(arms) == 1 else _fit_together(data, arms, own)
     df_P = np.min([noise.df for noise in noises], axis=0)
     return LawFit(arms=tuple(arms), data=data, best=best, noises=tuple(noises), df_P=df_P)
+
+
+def _fit_alone(
+    data: LawData, pure_error_P: Array, pure_df: int
+) -> tuple[Solution, LawNoise, Array]:
+    """The law of one arm, its noise, and the weights of its cells in units of that noise. The
+    weights that are given are relative.
+    """
+    fit_df = data.log_loss_PC.shape[1] - N_LAW_PARAMETERS
+    first = fit_laws(data)
+    noise = law_noise(first.misfit_P, fit_df, pure_error_P, pure_df)
+    if not pure_df or not noise.uses_cells.any():
+        weights_PC = data.weights_PC / noise.variance[:, None]
+        return Solution(first.theta_PQ, first.misfit_P / noise.variance), noise, weights_PC
+    weights_PC = data.weights_PC / noise.seed_variance[:, None]
+    missed = np.flatnonzero(noise.uses_cells)
+    off_law = np.zeros(len(first.misfit_P))
+    there = LawData(data.model, data.log_loss_PC[missed], weights_PC[missed])
+    off_law[missed] = off_law_variance(there, first.theta_PQ[missed], fit_df)
+    weights_PC = 1 / (1 / weights_PC + off_law[:, None])
+    found = solve(LawData(data.model, data.log_loss_PC, weights_PC), first.theta_PQ)
+    return found, replace(noise, off_law=off_law), weights_PC
 
 
 def _fit_together(data: LawData, arms: Sequence[LawCells], own: Sequence[Solution]) -> Solution:

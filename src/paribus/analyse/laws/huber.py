@@ -115,7 +115,8 @@ def _single_runs(points: Sequence[LawPoint]) -> tuple[LawCells, NDArray[np.intp]
         log_tokens_C=np.log(places[:, 1]),
         log_loss_C=np.log([point.loss for point in points]),
         n_runs_C=np.ones(len(points)),
-        pure_error=0.0,
+        squares_C=np.zeros(len(points)),
+        relative_variance_C=np.ones(len(points)),
         rungs=tuple(map(str, range(len(points)))),
     )
     return cells, number_C.reshape(-1)

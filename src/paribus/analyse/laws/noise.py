@@ -16,13 +16,16 @@ LEAST_VARIANCE = 1e-18  # of ln loss: rounding, where runs do not differ at all
 
 @dataclass(frozen=True)
 class LawNoise:
-    """The variance of ln loss of one run about its law; arrays where there are many problems."""
+    """The variance of ln loss of one run about its law, at a typical rung; arrays where there are
+    many problems.
+    """
 
     variance: NDArray[np.float64]
     df: NDArray[np.float64]
     lack_of_fit: NDArray[np.float64]  # p of the F test; nan where no cell has two seeds
     seed_variance: NDArray[np.float64]  # between seeds of the same cell
     uses_cells: NDArray[np.bool_]  # is it the scatter of cell means?
+    off_law: NDArray[np.float64]  # the variance of cell means about the law beyond that of seeds
 
 
 def law_noise(misfit: ArrayLike, fit_df: int, pure_error: ArrayLike, pure_df: int) -> LawNoise:
@@ -45,6 +48,7 @@ def law_noise(misfit: ArrayLike, fit_df: int, pure_error: ArrayLike, pure_df: in
             lack_of_fit=np.full_like(misfit, np.nan),
             seed_variance=between_cells,
             uses_cells=np.ones(misfit.shape, dtype=np.bool_),
+            off_law=np.zeros_like(misfit),
         )
     between_seeds = np.maximum(pure_error / pure_df, LEAST_VARIANCE)
     p = fdtrc(fit_df, pure_df, between_cells / between_seeds)
@@ -55,4 +59,5 @@ def law_noise(misfit: ArrayLike, fit_df: int, pure_error: ArrayLike, pure_df: in
         lack_of_fit=p,
         seed_variance=between_seeds,
         uses_cells=uses_cells,
+        off_law=np.zeros_like(misfit),
     )

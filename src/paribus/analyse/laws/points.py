@@ -5,13 +5,14 @@ for a law.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, log
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.laws.rung_noise import RungNoise, rung_noise
 from paribus.errors import SpecError
 
 MIN_SIZES, MIN_SPREAD = 3, 4.0  # sizes of two durations, and how far apart these must be
@@ -48,8 +49,14 @@ class LawCells:
     log_tokens_C: NDArray[np.float64]
     log_loss_C: NDArray[np.float64]
     n_runs_C: NDArray[np.float64]
-    pure_error: float  # the sum of squares of ln loss about the means
+    squares_C: NDArray[np.float64]  # sums of squares of ln loss about the means
     rungs: tuple[str, ...]
+    relative_variance_C: NDArray[np.float64]  # of a run, as a multiple of that at a typical rung
+
+    @property
+    def pure_error(self) -> float:
+        """The sum of squares between seeds, each over the relative variance of its rung."""
+        return float((self.squares_C / self.relative_variance_C).sum())
 
     @property
     def pure_df(self) -> int:
@@ -63,8 +70,8 @@ def unlogged(value: float) -> float:
 
 
 def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
-    """The cells of each arm, in the order in which arms appear; SpecError where no law can be
-    fitted to them.
+    """The cells of each arm, in the order in which arms appear, with the noise of their rungs;
+    SpecError where no law can be fitted to them.
     """
     by_arm: dict[str, list[LawPoint]] = {}
     for point in points:
@@ -73,7 +80,27 @@ def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
         raise SpecError(f"points: none are given; a law needs more than {N_LAW_PARAMETERS} cells")
     for arm, own in by_arm.items():
         require_identified(own, arm)
-    return {arm: _arm_cells(arm, own) for arm, own in by_arm.items()}
+    cells = [_arm_cells(arm, own) for arm, own in by_arm.items()]
+    rungs, noise = noise_of_rungs(cells)
+    relative = dict(zip(rungs, noise.relative_PR[0], strict=True))
+    weighted: dict[str, LawCells] = {}
+    for own in cells:
+        relative_C = np.array([relative[rung] for rung in own.rungs])
+        weighted[own.arm] = replace(own, relative_variance_C=relative_C)
+    return weighted
+
+
+def noise_of_rungs(arms: Sequence[LawCells]) -> tuple[list[str], RungNoise]:
+    """The rungs of some arms, and how their noise differs."""
+    rungs = sorted({rung for cells in arms for rung in cells.rungs})
+    squares_AR, df_AR = np.zeros((len(arms), len(rungs))), np.zeros((len(arms), len(rungs)))
+    log_tokens_R = np.zeros(len(rungs))
+    for number, cells in enumerate(arms):
+        places = [rungs.index(rung) for rung in cells.rungs]
+        squares_AR[number, places] = cells.squares_C
+        df_AR[number, places] = cells.n_runs_C - 1
+        log_tokens_R[places] = cells.log_tokens_C
+    return rungs, rung_noise(squares_AR[None], df_AR, log_tokens_R)
 
 
 def require_identified(points: Sequence[LawPoint], arm: str = "") -> None:
@@ -189,6 +216,7 @@ def _arm_cells(arm: str, points: Sequence[LawPoint]) -> LawCells:
         log_tokens_C=np.log([cell[1] for cell in order]),
         log_loss_C=np.array([fmean(losses[cell]) for cell in order]),
         n_runs_C=np.array([len(losses[cell]) for cell in order], dtype=np.float64),
-        pure_error=float(sum((one**2).sum() for one in deviations)),
+        squares_C=np.array([float((one**2).sum()) for one in deviations]),
         rungs=tuple(rungs[cell] for cell in order),
+        relative_variance_C=np.ones(len(order)),
     )

@@ -104,7 +104,7 @@ def predict_loss(
     place = model_at(fit.model, arm, np.array([log(parameters)]), np.array([log(tokens)]))
     fitted, gradient = law_jacobian(place, fit.best.theta_PQ[:1])
     variance = covariance(fit.data, fit.best)[0]
-    new_variance = _outcome_variance(fit, arm, n_seeds)
+    new_variance = _outcome_variance(fit, arm, tokens, n_seeds)
     error = float(np.sqrt(gradient[0, 0] @ variance @ gradient[0, 0] + new_variance))
     df = min(float(effective_df(fit, gradient[0])[0]), float(fit.noises[arm].df[0]))
     critical = float(stdtrit(df, (1 + level) / 2))
@@ -143,18 +143,17 @@ def _require_place(parameters: float, tokens: float, n_seeds: int) -> None:
             raise SpecError(f"prediction: {name} is {value:g}; use a number above 0")
 
 
-def _outcome_variance(fit: LawFit, arm: int, n_seeds: int) -> float:
-    """Of the mean of ln loss over new seeds: what seeds differ by, and, where the law misses cell
-    means, how far these lie off it.
+def _outcome_variance(fit: LawFit, arm: int, tokens: float, n_seeds: int) -> float:
+    """Of the mean of ln loss over new seeds: what seeds differ by after so many tokens, and, where
+    the law misses cell means, how far these lie off it.
     """
     noise, cells = fit.noises[arm], fit.arms[arm]
-    variance, between_seeds = float(noise.variance[0]), float(noise.seed_variance[0])
     if not cells.pure_df:
-        return variance
-    off_law = max(0.0, (variance - between_seeds) / float(cells.n_runs_C.mean()))
-    if not noise.uses_cells[0]:
-        off_law = 0.0
-    return off_law + between_seeds / n_seeds
+        return float(noise.variance[0])
+    order = np.argsort(cells.log_tokens_C)
+    logs_C = np.log(cells.relative_variance_C)
+    relative = exp(float(np.interp(log(tokens), cells.log_tokens_C[order], logs_C[order])))
+    return float(noise.off_law[0]) + float(noise.seed_variance[0]) * relative / n_seeds
 
 
 def _profile_ends(
