@@ -52,8 +52,7 @@ SLURM_PACKAGES := slurmctld slurmd slurm-client munge
 	@touch $@
 
 test-cluster: .venv/cluster  ## studies on a real Ray cluster and a real SLURM, on this machine; as root all of it
-	$(BIN)/python -m pytest -m cluster
-	$(BIN)/python -m pytest -m slurm
+	$(BIN)/python -m pytest -m "cluster or slurm"
 
 check: .venv/ready  ## formatting, lint and types
 	$(BIN)/ruff format --check $(SOURCES)

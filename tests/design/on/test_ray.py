@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -77,8 +78,52 @@ def test_a_head_node_is_looked_for_at_its_address(
         ray_connection._require_answer(named)
         server.settimeout(60)
         server.accept()[0].close()  # it was here that somebody knocked
-    with pytest.raises(ConnectionRefusedError):
+    with pytest.raises(
+        UnsupportedError, match=r"no Ray cluster answers at .*; give the address that"
+    ):
         ray_connection._require_answer(named)
+
+
+class RefusedError(Exception):
+    """What Ray raises where a token is missing."""
+
+
+class RefusingRay:
+    """A library whose clusters let nobody in, but for a new local one."""
+
+    def __init__(self, fault: Exception):
+        self.fault = fault
+        self.exceptions = SimpleNamespace(RayError=RefusedError)
+        self.addresses: list[str | None] = []
+
+    def init(self, address: str | None, **_: object) -> None:
+        self.addresses.append(address)
+        if address != "local":
+            raise self.fault
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1:6379", None])
+def test_a_cluster_that_lets_nobody_in_without_a_token_is_said(
+    monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray_connection, "_require_answer", lambda _: None)
+    ray = RefusingRay(RefusedError("the token is missing\nand more"))
+    said = "does not let this process in: the token is missing; if it has a token, copy that to"
+    with pytest.raises(
+        UnsupportedError, match=rf"{said} ~/.ray/auth_token and run export RAY_AUTH"
+    ):
+        ray_connection._connect(ray, address)
+    assert ray.addresses == [address]
+
+
+def test_where_the_cluster_of_this_machine_is_gone_a_local_one_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray = RefusingRay(ConnectionError("nobody is there"))
+    ray_connection._connect(ray, None)
+    assert ray.addresses == [None, "local"]
 
 
 def test_a_run_takes_a_cpu_for_each_thread_or_a_share_of_a_gpu() -> None:

@@ -149,6 +149,12 @@ if [ $n -eq 1 ]; then echo "mine-aa|12|N/A|RUNNING|0|None|"; exit; fi
 {later}"""
 
 
+ADOPTED = (
+    "1 runs are in SLURM's queue already, with the options that they were submitted with; scancel"
+    " 12 takes them out"
+)
+
+
 def wait_in_queue(
     later: str, cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[dict[str, str], NoteTaker]:
@@ -161,8 +167,10 @@ def wait_in_queue(
     submission = Submission(study.folder / "slurm/0001-aa", "mine-aa", (cell.name,), "12")
     submission.folder.mkdir(parents=True)
     submission.write()
-    answer = f"echo '{{}}' > {submission.answer_path(cell.name)}"
-    script = QUEUE.format(folder=folder, later=later.format(answer=answer))
+    path = submission.answer_path(cell.name)
+    answer = f"echo '{{}}' > {path}"
+    later = later.format(answer=answer, path=path, folder=submission.folder)
+    script = QUEUE.format(folder=folder, later=later)
     add_program(folder, "squeue", script, monkeypatch)
     execution = Execution(Workspace(study.root, cache=cache, device="cpu"), on=Slurm())
     watcher = NoteTaker()
@@ -177,8 +185,9 @@ def test_a_queue_that_does_not_answer_is_noted_once_and_asked_again(
     failures, watcher = wait_in_queue(later, study_cache, tmp_path, monkeypatch)
     assert failures == {}
     assert watcher.notes == [
+        ADOPTED,
         "the queue of SLURM cannot be read: busy; run this where squeue works; it is asked again"
-        " until it answers"
+        " until it answers",
     ]
 
 
@@ -187,21 +196,60 @@ def test_the_answer_of_a_task_that_left_the_queue_is_waited_for(
 ) -> None:
     later = "if [ $n -ge 9 ]; then {answer}; fi"
     failures, watcher = wait_in_queue(later, study_cache, tmp_path, monkeypatch)
-    assert (failures, watcher.notes) == ({}, [])
+    assert (failures, watcher.notes) == ({}, [ADOPTED])
 
 
 def test_a_task_that_left_the_queue_and_never_answers_has_failed(
     study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm, "UNSEEN_SECONDS", 0.05)
-    failures, _ = wait_in_queue("", study_cache, tmp_path, monkeypatch)
+    log = "touch {folder}/12_0_log.out"
+    failures, _ = wait_in_queue(log, study_cache, tmp_path, monkeypatch)
     (said,) = failures.values()
     assert said.startswith("its job left the queue and did not answer; run again to resume it")
 
 
+@pytest.mark.parametrize(
+    ("later", "reason"),
+    [
+        ("", "its job left the queue and did not answer; .* wrote no log .*12_0_log.out: its node"),
+        ('echo \'{{"unfit": "the node b has other code"}}\' > {path}', "the node b has other code"),
+    ],
+)
+def test_a_round_of_which_no_job_could_begin_its_run_ends_the_study(
+    study_cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    later: str,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(slurm, "UNSEEN_SECONDS", 0.05)
+    said = f"no job of SLURM could begin its run: {reason}.*; what was done is kept, and the same"
+    with pytest.raises(UnsupportedError, match=said):
+        wait_in_queue(later, study_cache, tmp_path, monkeypatch)
+
+
+def test_why_no_run_of_the_queue_begins_is_noted_once(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "WAIT_SECONDS", 0.0)
+    waits = 'echo "mine-aa|12|N/A|PENDING|0|PartitionTimeLimit|"'
+    later = f"if [ $n -lt 7 ]; then {waits}; exit; fi; {{answer}}"
+    failures, watcher = wait_in_queue(later, study_cache, tmp_path, monkeypatch)
+    assert failures == {}
+    assert watcher.notes == [
+        ADOPTED,
+        "1 runs wait in SLURM's queue, and none is being made: PartitionTimeLimit; if this does"
+        " not pass, scancel 12 takes them out, and other options after --slurm may help",
+    ]
+
+
 @pytest.mark.skipif(util.find_spec("submitit") is None, reason="needs submitit")
 def test_a_slurm_that_cannot_be_reached_is_said_in_one_line(
-    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study_cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("squeue", "srun", "scontrol"):
         add_program(tmp_path, name, "exit 1", monkeypatch)
@@ -215,6 +263,7 @@ def test_a_slurm_that_cannot_be_reached_is_said_in_one_line(
     with SlurmQueue(execution) as queue, pytest.raises(UnsupportedError, match=said):
         queue.run_cells(cells, study, StudyWatcher())
     assert not list((study.folder / "slurm").glob("0*"))
+    assert capfd.readouterr().err == ""
 
 
 TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"

@@ -236,7 +236,7 @@ def test_a_run_that_fails_has_the_error_of_a_local_one_and_the_path_of_its_log(
     assert len(read_submissions(study.folder)) == 2
 
 
-def test_a_job_that_somebody_cancels_is_a_failure_that_says_so(
+def test_jobs_that_somebody_cancels_before_they_begin_end_the_study(
     here: SlurmCluster,
     cells: list[Cell],
     study_cache: Path,
@@ -252,12 +252,12 @@ def test_a_job_that_somebody_cancels_is_a_failure_that_says_so(
 
     somebody = threading.Thread(target=cancel)
     somebody.start()
-    failures, _ = carry_out(cells[:1], study, study_cache, {"begin": "now+1hour"})
+    with pytest.raises(UnsupportedError) as caught:
+        carry_out(cells[:1], study, study_cache, {"begin": "now+1hour"})
     somebody.join()
     job = only_array(study.folder).job
-    said = failures[str(cells[0])]
-    assert said.startswith("its job left the queue and did not answer; run again to resume it")
-    assert f"job {job} wrote no log" in said
+    assert "its job left the queue and did not answer; run again to resume it" in str(caught.value)
+    assert f"job {job} wrote no log" in str(caught.value)
 
 
 @pytest.mark.usefixtures("here")

@@ -15,6 +15,7 @@ from paribus.errors import UnsupportedError
 from paribus.workspace import parse_host_and_port
 
 CONNECT_SECONDS = 10.0
+_TOKEN_MODE = "RAY_AUTH_MODE=token"  # without it Ray sends no token to a cluster that is there
 
 
 def require_ray() -> None:
@@ -61,22 +62,31 @@ def _connect(ray: Any, address: str | None) -> None:
     options = {"include_dashboard": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours reports to nobody
     named = address or os.environ.get("RAY_ADDRESS")
+    if named is not None:
+        _require_answer(named)
     try:
-        if named is not None:
-            _require_answer(named)
         ray.init(address, **options)
-    except (OSError, ValueError, RuntimeError) as fault:
-        if named is None:
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as fault:
+        if named is None and not isinstance(fault, ray.exceptions.RayError):
             ray.init("local", **options)  # what `ray start` left behind names one that is gone
             return
+        where = f"at {named}" if named else "of this machine"
         raise UnsupportedError(
-            f"no Ray cluster answers at {named}: {first_line(fault)}; give the address that"
-            " `ray start --head` printed as --ray-address"
+            f"the Ray cluster {where} does not let this process in: {first_line(fault)}; if it has"
+            f" a token, copy that to ~/.ray/auth_token and run export {_TOKEN_MODE}; install the"
+            " same versions of Python and Ray on every node"
         ) from None
 
 
 def _require_answer(address: str) -> None:
-    """OSError where nobody listens at HOST:PORT: Ray itself tries for minutes."""
+    """UnsupportedError where nobody listens at HOST:PORT: Ray itself tries for minutes."""
     host_and_port = parse_host_and_port(address)
-    if host_and_port is not None:
+    if host_and_port is None:
+        return
+    try:
         socket.create_connection(host_and_port, CONNECT_SECONDS).close()
+    except OSError as fault:
+        raise UnsupportedError(
+            f"no Ray cluster answers at {address}: {first_line(fault)}; give the address that"
+            " `ray start --head` printed as --ray-address"
+        ) from None

@@ -7,13 +7,14 @@ command finds them again by the record beside the study.
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -50,6 +51,7 @@ SIGNAL_SECONDS = 90  # before the time of a job is over it is told to save its r
 MAX_TASKS = 1000  # of an array: SLURM allows so many unless its configuration says otherwise
 QUEUE_SECONDS = 5.0  # between questions to the queue
 SIGNAL_POLL_SECONDS = 0.2
+WAIT_SECONDS = 30.0  # that all runs may wait before a note says why
 LOOK_SECONDS = 30.0  # for jobs that SLURM may have taken to come into its queue
 # what sbatch says where it does not know whether SLURM has taken the jobs
 _UNANSWERED = (
@@ -89,7 +91,13 @@ class _Round:
     begun: set[str] = field(default_factory=set)
     absent_since: dict[str, float] = field(default_factory=dict)
     is_queue_read: bool = True  # whether the queue answered when it was last asked
+    waiting_since: float | None = None  # since when all of them wait; None where one does not
+    has_noted_wait: bool = False
     failures: dict[str, str] = field(default_factory=dict)
+    n_ended: int = 0
+    # why jobs could not begin their runs on their nodes, each with the log of the first such job
+    node_faults: dict[str, str] = field(default_factory=dict)
+    n_node_faults: int = 0
 
     @property
     def arrays(self) -> list[Submission]:
@@ -98,11 +106,31 @@ class _Round:
 
     def end(self, run: str, fault: str | None) -> None:
         cell = self.cells.pop(run)
+        self.n_ended += 1
         if run not in self.begun:
             self.watcher.begin(cell)
         if fault is not None:
             fault = self.failures[str(cell)] = f"{fault} ({describe_log(self.submissions, run)})"
         self.watcher.end(cell, fault)
+
+    def end_unbegun(self, run: str, fault: str) -> None:
+        """A run that its job could not begin, because of its node or because it was taken out."""
+        self.n_node_faults += 1
+        if fault not in self.node_faults:
+            self.node_faults[fault] = f"{fault} ({describe_log(self.submissions, run)})"
+        self.end(run, fault)
+
+    def require_some_begun(self) -> None:
+        """UnsupportedError where no job could begin its run: later ones could not, either."""
+        if self.n_ended and self.n_node_faults == self.n_ended:
+            raise UnsupportedError(
+                f"no job of SLURM could begin its run: {'; '.join(self.node_faults.values())};"
+                " what was done is kept, and the same command resumes"
+            )
+
+    def describe_jobs(self) -> str:
+        """The numbers of the jobs that there are, as scancel takes them."""
+        return " ".join(sorted({self.submissions[run].job or "" for run in self.cells}))
 
 
 def describe_log(submissions: Mapping[str, Submission], run: str) -> str:
@@ -141,8 +169,9 @@ class SlurmQueue(Scheduler):
     def run_cells(
         self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
     ) -> dict[str, str]:
-        """Submit what is not in the queue yet, and wait for all of it; why some failed. A signal
-        leaves the jobs where they are, by SystemExit(75).
+        """Submit what is not in the queue yet, and wait for all of it; why some failed.
+        UnsupportedError where no job could begin its run. A signal leaves the jobs where they are,
+        by SystemExit(75).
         """
         require_plain_path(str(study.root.absolute()))
         work = _Round(study, watcher, {cell.name: cell for cell in cells})
@@ -156,6 +185,7 @@ class SlurmQueue(Scheduler):
                 _look(work)
                 if work.cells:
                     _sleep(QUEUE_SECONDS, caught_signals)
+        work.require_some_begun()
         return work.failures
 
     def _submit_missing(self, work: _Round) -> None:
@@ -167,6 +197,7 @@ class SlurmQueue(Scheduler):
                     earlier[name] = earlier[name].adopt_job(task.job)
                 if run in work.cells and earlier[name].read_answer(run) is None:
                     work.submissions[run] = earlier[name]
+            _note_adopted(work)
             missing = [run for run in work.cells if run not in work.submissions]
             for first in range(0, len(missing), MAX_TASKS):
                 cells = [work.cells[run] for run in missing[first : first + MAX_TASKS]]
@@ -230,7 +261,8 @@ class SlurmQueue(Scheduler):
         seconds = time_limit_seconds(options["time"])
         command = worker_command(self.execution.n_jobs)
         try:
-            with _outside_of_own_job():
+            # submitit prints what sbatch says, and the error says it again
+            with _outside_of_own_job(), redirect_stderr(io.StringIO()):
                 jobs = executor.map_array(
                     run_task,
                     [command] * len(cells),
@@ -354,12 +386,15 @@ def _look(work: _Round) -> None:
         task = queued.get((submission.job_name, run))
         _note_begin(work, run, task)
         answer = submission.read_answer(run)
-        if answer is not None:
-            work.end(run, answer.get("failed") or answer.get("unfit"))
+        if answer is not None and "unfit" in answer:
+            work.end_unbegun(run, answer["unfit"])
+        elif answer is not None:
+            work.end(run, answer.get("failed"))
         elif task is not None:
             work.absent_since.pop(run, None)
         else:
             _note_absence(work, run)
+    _note_wait(work, list(queued.values()))
 
 
 def _note_begin(work: _Round, run: str, task: QueuedTask | None) -> None:
@@ -376,15 +411,47 @@ def _note_absence(work: _Round, run: str) -> None:
         work.end(run, None)
         return
     now = time.monotonic()
-    if now - work.absent_since.setdefault(run, now) > UNSEEN_SECONDS:
-        work.end(run, "its job left the queue and did not answer; run again to resume it")
+    if now - work.absent_since.setdefault(run, now) <= UNSEEN_SECONDS:
+        return
+    fault = "its job left the queue and did not answer; run again to resume it"
+    if work.submissions[run].log_path(run).exists():
+        work.end(run, fault)
+    else:
+        work.end_unbegun(run, fault)
+
+
+def _note_wait(work: _Round, tasks: Sequence[QueuedTask]) -> None:
+    """Say once why no run is made although some are in the queue."""
+    reasons = {task.reason: None for task in tasks if task.reason not in ("", "None")}
+    if not reasons or any(task.state != "PENDING" for task in tasks):
+        work.waiting_since = None
+        return
+    now = time.monotonic()
+    if work.waiting_since is None:
+        work.waiting_since = now
+    if now - work.waiting_since > WAIT_SECONDS and not work.has_noted_wait:
+        work.has_noted_wait = True
+        work.watcher.note(
+            f"{len(tasks)} runs wait in SLURM's queue, and none is being made:"
+            f" {', '.join(reasons)}; if this does not pass, scancel {work.describe_jobs()} takes"
+            " them out, and other options after --slurm may help"
+        )
+
+
+def _note_adopted(work: _Round) -> None:
+    """Say that jobs of an earlier driver keep their options, whatever is given now."""
+    if work.submissions:
+        jobs = sorted({one.job or "" for one in work.submissions.values()})
+        work.watcher.note(
+            f"{len(work.submissions)} runs are in SLURM's queue already, with the options that"
+            f" they were submitted with; scancel {' '.join(jobs)} takes them out"
+        )
 
 
 def _note_jobs_left(work: _Round) -> None:
-    jobs = sorted({work.submissions[run].job or "" for run in work.cells})
     work.watcher.note(
         f"{len(work.cells)} runs stay in SLURM's queue; the same command waits for them again,"
-        f" and scancel {' '.join(jobs)} takes them out"
+        f" and scancel {work.describe_jobs()} takes them out"
     )
 
 
