@@ -140,15 +140,33 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (changed(sizes=[32]), "1 sizes and 4 times"),
-        (changed(tokens_per_parameter=[20]), "a law needs 3 sizes with durations a factor 4 apart"),
-        (changed(tokens_per_parameter=[5, 10]), "2 times as many tokens"),
-        (changed(sizes=[32, 16, 48]), r"ladder.sizes is \[32, 16, 48\]; let them ascend"),
+        (changed(sizes=[32]), r"ladder.sizes is \[32\]; a law needs 3 sizes or more"),
+        (changed(tokens_per_parameter=[20]), r"is \[20\]; a law needs .* such as \[20, 80\]"),
+        (changed(tokens_per_parameter=[5, 10]), r"is \[5, 10\]; .* such as \[5, 20\]"),
+        (
+            changed(sizes=[32, 16, 48]),
+            r"ladder.sizes is \[32, 16, 48\]; write them in ascending order",
+        ),
         (changed(sizes=[16, 32, 50]), "ladder at d_model 50: 50 is no multiple of"),
-        (changed(n_seeds=9), "ladder.n_seeds is 9, and the design has 3"),
-        (changed(max_tokens=100_000), "a law needs 3; raise it, or add smaller sizes"),
-        (changed(tokens_per_parameter=[0.001, 8]), "use at least 20, with fewer sequences a step"),
-        (changed(prediction={"size": 48, "tokens": 9000}), "not above the largest size 48"),
+        (changed(n_seeds=9), "ladder.n_seeds is 9, and the design has 3; lower ladder.n_seeds"),
+        (changed(max_tokens=100_000), "at 1 of 3 sizes, and a law needs 3; raise it, or add"),
+        (changed(max_tokens=10), "apart are left at 0 of 3 sizes"),
+        (
+            changed(sizes=[*SIZES, 256], max_tokens=400_000),
+            "ladder.max_tokens is 400000, which leaves no duration at d_model 256; raise it",
+        ),
+        (
+            changed(tokens_per_parameter=[0.001, 8]),
+            r"begins with 0.001, so that '\w+' at d_model 48 would have fewer than 20 steps \(here",
+        ),
+        (changed(tokens_per_parameter=[1e-9, 8]), "begins with 1e-09, so that"),
+        (changed(tokens_per_parameter=[-5, 8]), "tokens_per_parameter.0 is -5"),
+        (changed(prediction={"size": 48, "tokens": 9000}), "size 48; predict a larger one"),
+        (
+            changed(prediction={"size": 64, "tokens": 10}),
+            "ladder.prediction.tokens is 10, so that .* at d_model 64 would have fewer than 20",
+        ),
+        (LADDER | {"base.begin": "gpt2-small"}, "begins from another run, .* leave out ladder"),
         (
             changed(depth="proportional") | {"base.architecture.init": "mup"},
             "ladder at d_model 32: n_layers grows from 1 to 2",
