@@ -169,7 +169,11 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
         (LADDER | {"base.begin": "gpt2-small"}, "begins from another run, .* leave out ladder"),
         (
             changed(depth="proportional") | {"base.architecture.init": "mup"},
-            "ladder at d_model 32: n_layers grows from 1 to 2",
+            "ladder.depth is 'proportional' with init 'mup', which transfers rates over width",
+        ),
+        (
+            changed(d_head=4) | {"base.architecture.init": "mup"},
+            "ladder at d_model 16: attention.d_head grows from 8 to 4 with init 'mup'",
         ),
         (
             changed(rate_power=-1) | {"base.architecture.init": "mup"},

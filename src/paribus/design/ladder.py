@@ -53,12 +53,8 @@ def plan_rungs(
     ladder = design.ladder
     if ladder is None:
         return ()
-    if (ladder.rate_power or ladder.rate_sizes) and uses_mup(baseline.run.last_architecture):
-        raise SpecError(
-            f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
-            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all"
-            " widths; leave them out, or use another init"
-        )
+    if uses_mup(baseline.run.last_architecture):
+        _require_width_alone(ladder)
     sizes, problems = list(ladder.sizes), list[str]()
     if ladder.prediction is not None:
         sizes.append(ladder.prediction.size)
@@ -109,6 +105,21 @@ def ladder_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLin
 def rung_rate(ladder: Ladder, rate: float, size: int, base_size: int) -> float:
     """An arm's rate at a size, from its rate at the size of the base."""
     return rate * (size / base_size) ** ladder.rate_power
+
+
+def _require_width_alone(ladder: Ladder) -> None:
+    """SpecError where a ladder under μP moves depth, or rates that need not be moved."""
+    if ladder.rate_power or ladder.rate_sizes:
+        raise SpecError(
+            f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
+            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all"
+            " widths; leave them out, or use another init"
+        )
+    if ladder.depth != "fixed":
+        raise SpecError(
+            f"ladder.depth is {ladder.depth!r} with init 'mup', which transfers rates over width"
+            " alone; use 'fixed', or another init"
+        )
 
 
 def _rung(
