@@ -10,7 +10,7 @@ from trained_study import make_small_plan
 
 from paribus.analyse import study_rows
 from paribus.cli.run import run
-from paribus.design import described, estimate_cost
+from paribus.design import described, estimate_cost, make_plan
 from paribus.design.cells import ladder_cells, reported_cells
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
@@ -194,10 +194,31 @@ def test_a_ladder_that_no_law_can_be_fitted_to_is_refused(
         make_small_plan(study_cache, changes)
 
 
-def test_the_ladder_of_the_documentation_is_sound() -> None:
+def documented_ladders() -> list[dict[str, Any]]:
+    """The tables of docs/scaling.md that have a ladder: a whole design, then one for any."""
     text = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text("utf-8")
     blocks = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    (table,) = [tomllib.loads(block) for block in blocks if "[ladder]" in block]
+    return [tomllib.loads(block) for block in blocks if "[ladder]" in block]
+
+
+def test_the_shortest_design_of_the_documentation_has_the_sizes_it_says(study_cache: Path) -> None:
+    whole, _ = documented_ladders()
+    assert load_design(whole).ladder is not None
+    # the same sizes on a text that is invented in a moment
+    whole["base"]["corpus"] = CLIMBING["base"]["corpus"]
+    plan = make_plan(
+        load_design(whole),
+        "grow",
+        None,
+        Execution(Workspace(cache=study_cache, device="cpu")),
+        show_progress=False,
+    )
+    cost = estimate_cost(plan, Workspace(device="cpu"))
+    assert (cost.n_runs, cost.n_ladder_runs) == (48, 42)  # as the page says
+
+
+def test_the_ladder_of_the_documentation_is_sound() -> None:
+    _, table = documented_ladders()
     design = load_design({**CLIMBING, **table})
     assert design.ladder is not None
     assert design.ladder.prediction is not None
