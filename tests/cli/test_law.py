@@ -120,7 +120,7 @@ def test_a_broken_law_of_few_sizes_is_refused(ask, points_file, broken_file):
     broken_file.write_text("\n".join(lines[:-3]))
     answer = ask("law", broken_file, "--broken")
     assert answer.status == 2
-    assert "7 sizes are given for a broken law; use 8 or more, or the law without" in answer.err
+    assert "7 sizes for a broken law; use 8 or more, or the law without" in answer.err
     assert "durations; a broken law is one of size alone" in ask("law", points_file, "--broken").err
 
 
@@ -143,6 +143,13 @@ def test_the_function_gives_what_the_command_prints(points_file):
     [
         ("", "is empty; write a header with the columns parameters, tokens, loss"),
         ("parameters,token,loss\n1,1,1\n", "has no column 'tokens'; did you mean 'token'?"),
+        (
+            "parameters,loss\n1,1\n",
+            "no column 'tokens'; add it, or rename what the first line has:",
+        ),
+        ("N,D,L\n1,1,1\n", "no columns 'parameters', 'tokens', 'loss'; add them, or rename"),
+        ("Parameters,Tokens,loss\n1,1,1\n", "did you mean 'Parameters, Tokens'? add them, or"),
+        ("1e6,2e7,3\n", "begins with numbers; write a first line that names the columns"),
         ("parameters,tokens,loss,loss\n", "has the column 'loss' more than once"),
         (f"{HEADER}\n", "has a header and no line below it"),
         (f"{HEADER}\n1e6,2e7,three\n", "line 2: loss is 'three'; use a number above 0"),
@@ -156,7 +163,7 @@ def test_the_function_gives_what_the_command_prints(points_file):
         ("parameters\ttokens\tloss\n", "separates its columns by tabs; use commas"),
         (f"{HEADER}\n1e6,2e7,3\n1e6,4e7,3\n2e6,2e7,3\n", "every loss is 3, so there is no law"),
         (f"{HEADER}\n1e6,2e7,3\n2e6,4e7,2.9\n", "tokens are proportional to parameters"),
-        (f"{HEADER}\n1e6,5e6,3\n1e6,2e7,2.9\n", "1 of 1 sizes have durations a factor of 4"),
+        (f"{HEADER}\n1e6,5e6,3\n1e6,2e7,2.9\n", "1 size, 1 with durations a factor of 4"),
     ],
 )
 def test_a_file_that_is_no_table_of_points_is_refused(ask, tmp_path, text, words):

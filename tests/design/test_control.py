@@ -267,6 +267,35 @@ def test_an_optimizer_that_is_not_the_factor_is_a_confound() -> None:
     )
 
 
+def test_schedules_and_optimizers_are_factors_that_can_be_crossed() -> None:
+    schedules = ("cosine", "constant", "linear", "trapezoid", "inverse_sqrt")
+    optimizers = {}
+    for kind in ("adamw", "muon"):
+        optimizers[kind] = {"training": {"optimizer": {"kind": kind, "rate": 0.03}}}
+    changes: dict[str, Any] = {
+        "factor": None,
+        "arms": None,
+        "baseline": "cosine+adamw",
+        "base.training.warmup": 2,
+        "factors.schedule": {"path": "training.schedule", "levels": list(schedules)},
+        "factors.optimizer": {"levels": optimizers},
+    }
+    found = lines(changes)
+    for path in ("training.schedule.kind", "training.optimizer.kind"):
+        assert found[path].mark == "Δ"
+    assert not [path for path, line in found.items() if line.mark == "✗"]
+    runs = {arm.name: arm.run.last.training for arm in arms_of(load_design(design_table(changes)))}
+    assert set(runs) == {f"{one}+{two}" for one in schedules for two in optimizers}
+    for name, training in runs.items():
+        assert f"{training.schedule.kind}+{training.optimizer.kind}" == name
+        assert (training.optimizer.rate, training.warmup) == (0.03, 2)
+
+
+def test_a_schedule_that_is_not_the_factor_is_a_confound() -> None:
+    found = lines({"arms.causal.training": {"schedule": "constant"}})
+    assert found["training.schedule.kind"].mark == "✗"
+
+
 def mup_lines(architectures: dict[str, dict[str, Any]]) -> dict[str, ControlLine]:
     runs = {}
     for arm, architecture in architectures.items():
@@ -302,4 +331,18 @@ def test_a_match_by_depth_is_refused_under_mup() -> None:
         "match": {"by": "parameters", "moves": ["depth"]},
     }
     with pytest.raises(SpecError, match=r"match.moves has depth with architecture.init 'mup'"):
+        lines(changes)
+
+
+@pytest.mark.parametrize(
+    ("arm", "message"),
+    [
+        ({"architecture": {"placement": "post"}}, "placement is 'post' with init 'mup'"),
+        ({"training": {"optimizer": "muon"}}, "training.optimizer is 'muon' with"),
+        ({"training": {"optimizer": "adafactor"}}, "training.optimizer is 'adafactor' with"),
+    ],
+)
+def test_an_arm_that_mup_has_no_rates_for_is_refused(arm: dict[str, Any], message: str) -> None:
+    changes = {"base.architecture.init": "mup", "arms.causal": arm}
+    with pytest.raises(SpecError, match=rf"arms.causal: .*{message}"):
         lines(changes)

@@ -10,7 +10,7 @@ from trained_study import make_small_plan
 
 from paribus.analyse import study_rows
 from paribus.cli.run import run
-from paribus.design import described, estimate_cost
+from paribus.design import described, estimate_cost, make_plan
 from paribus.design.cells import ladder_cells, reported_cells
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
@@ -140,18 +140,40 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (changed(sizes=[32]), "1 sizes and 4 times"),
-        (changed(tokens_per_parameter=[20]), "a law needs 3 sizes with durations a factor 4 apart"),
-        (changed(tokens_per_parameter=[5, 10]), "2 times as many tokens"),
-        (changed(sizes=[32, 16, 48]), r"ladder.sizes is \[32, 16, 48\]; let them ascend"),
+        (changed(sizes=[32]), r"ladder.sizes is \[32\]; a law needs 3 sizes or more"),
+        (changed(tokens_per_parameter=[20]), r"is \[20\]; a law needs .* such as \[20, 80\]"),
+        (changed(tokens_per_parameter=[5, 10]), r"is \[5, 10\]; .* such as \[5, 20\]"),
+        (
+            changed(sizes=[32, 16, 48]),
+            r"ladder.sizes is \[32, 16, 48\]; write them in ascending order",
+        ),
         (changed(sizes=[16, 32, 50]), "ladder at d_model 50: 50 is no multiple of"),
-        (changed(n_seeds=9), "ladder.n_seeds is 9, and the design has 3"),
-        (changed(max_tokens=100_000), "a law needs 3; raise it, or add smaller sizes"),
-        (changed(tokens_per_parameter=[0.001, 8]), "use at least 20, with fewer sequences a step"),
-        (changed(prediction={"size": 48, "tokens": 9000}), "not above the largest size 48"),
+        (changed(n_seeds=9), "ladder.n_seeds is 9, and the design has 3; lower ladder.n_seeds"),
+        (changed(max_tokens=100_000), "at 1 of 3 sizes, and a law needs 3; raise it, or add"),
+        (changed(max_tokens=10), "apart are left at 0 of 3 sizes"),
+        (
+            changed(sizes=[*SIZES, 256], max_tokens=400_000),
+            "ladder.max_tokens is 400000, which leaves no duration at d_model 256; raise it",
+        ),
+        (
+            changed(tokens_per_parameter=[0.001, 8]),
+            r"begins with 0.001, so that '\w+' at d_model 48 would have fewer than 20 steps \(here",
+        ),
+        (changed(tokens_per_parameter=[1e-9, 8]), "begins with 1e-09, so that"),
+        (changed(tokens_per_parameter=[-5, 8]), "tokens_per_parameter.0 is -5"),
+        (changed(prediction={"size": 48, "tokens": 9000}), "size 48; predict a larger one"),
+        (
+            changed(prediction={"size": 64, "tokens": 10}),
+            "ladder.prediction.tokens is 10, so that .* at d_model 64 would have fewer than 20",
+        ),
+        (LADDER | {"base.begin": "gpt2-small"}, "begins from another run, .* leave out ladder"),
         (
             changed(depth="proportional") | {"base.architecture.init": "mup"},
-            "ladder at d_model 32: n_layers grows from 1 to 2",
+            "ladder.depth is 'proportional' with init 'mup', which transfers rates over width",
+        ),
+        (
+            changed(d_head=4) | {"base.architecture.init": "mup"},
+            "ladder at d_model 16: attention.d_head grows from 8 to 4 with init 'mup'",
         ),
         (
             changed(rate_power=-1) | {"base.architecture.init": "mup"},
@@ -172,10 +194,31 @@ def test_a_ladder_that_no_law_can_be_fitted_to_is_refused(
         make_small_plan(study_cache, changes)
 
 
-def test_the_ladder_of_the_documentation_is_sound() -> None:
+def documented_ladders() -> list[dict[str, Any]]:
+    """The tables of docs/scaling.md that have a ladder: a whole design, then one for any."""
     text = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text("utf-8")
     blocks = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    (table,) = [tomllib.loads(block) for block in blocks if "[ladder]" in block]
+    return [tomllib.loads(block) for block in blocks if "[ladder]" in block]
+
+
+def test_the_shortest_design_of_the_documentation_has_the_sizes_it_says(study_cache: Path) -> None:
+    whole, _ = documented_ladders()
+    assert load_design(whole).ladder is not None
+    # the same sizes on a text that is invented in a moment
+    whole["base"]["corpus"] = CLIMBING["base"]["corpus"]
+    plan = make_plan(
+        load_design(whole),
+        "grow",
+        None,
+        Execution(Workspace(cache=study_cache, device="cpu")),
+        show_progress=False,
+    )
+    cost = estimate_cost(plan, Workspace(device="cpu"))
+    assert (cost.n_runs, cost.n_ladder_runs) == (48, 42)  # as the page says
+
+
+def test_the_ladder_of_the_documentation_is_sound() -> None:
+    _, table = documented_ladders()
     design = load_design({**CLIMBING, **table})
     assert design.ladder is not None
     assert design.ladder.prediction is not None

@@ -154,7 +154,7 @@ def test_the_rule_of_rates_is_in_the_control_table(plan: Plan, study_cache: Path
         ({"ladder.rate_sizes": []}, "ladder.rate_sizes is an empty list; give at least one"),
         ({"ladder.rate_sizes": [16, 32]}, "use 3 or more of ladder.sizes"),
         ({"ladder.rate_sizes": [16, 32, 40]}, r"ladder.rate_sizes is \[16, 32, 40\]; use 3"),
-        ({"ladder.rate_sizes": [48, 32, 16]}, "let them ascend, each once"),
+        ({"ladder.rate_sizes": [48, 32, 16]}, "write them in ascending order, each once"),
         ({"tune": False}, "tune is false, so there is no sweep"),
         ({"base.architecture.init": "mup"}, "one rate serves all widths"),
     ],

@@ -17,6 +17,7 @@ from paribus.design.plan import tuning_description
 from paribus.design.quantities import QUANTITIES, quantity_lines
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import Study
+from paribus.spec import resolve
 from paribus.spec.design import Design
 from paribus.spec.design_reading import load_design
 from paribus.workspace import Execution, Workspace
@@ -161,6 +162,29 @@ def test_what_was_matched_is_moved_and_says_so(study_cache: Path) -> None:
         "moved so that parameters agree to 0."
     )
     assert (found["parameters"].mark, found["parameters"].note[:15]) == ("≈", "sizes agree to ")
+
+
+def test_a_match_by_width_under_mup_keeps_heads_and_depth_and_says_what_rates_become(
+    study_cache: Path,
+) -> None:
+    changes = {
+        "base.architecture.init": "mup",
+        "arms.reverse": None,
+        "match": {"by": "parameters", "moves": ["width"], "times": 2.0, "tolerance": 0.2},
+        "budget": "tokens_read",
+    }
+    plan = make_small_plan(study_cache, changes)
+    shapes = []
+    for arm in plan.arms:
+        block, *others = resolve(arm.run.last_architecture).stack.layers
+        assert not others
+        shapes.append((arm.run.last_architecture.d_model, block.attention.d_head))
+    assert shapes == [(16, 8), (24, 8)]
+    found = {line.path: line for line in plan.control_lines}
+    assert found["architecture.d_model"].mark == "≈"
+    rate = found["rate of inward weights"]
+    assert (rate.mark, rate.note) == ("→", "follows from architecture.init and the widths")
+    assert rate.values == {"full": "× 4", "causal": "× 2.66667"}  # 64/16, 64/24
 
 
 def test_every_arm_is_told_with_what_it_was_matched_by(study_cache: Path) -> None:

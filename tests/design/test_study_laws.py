@@ -177,7 +177,7 @@ def test_a_ladder_without_a_law_keeps_the_reason_in_place_of_a_prediction(
     few = [row for row in rows if row["size"] not in (32, 48)] + diverged
     tables = prediction_tables(plan, few, 3)
     assert read_predictions(tables) == []
-    assert "2 of 2 sizes have durations a factor of 4" in prediction_refusal(tables)
+    assert "2 sizes, 2 with durations a factor of 4" in prediction_refusal(tables)
     good = prediction_tables(plan, rows, 3)
     assert [one.arm for one in read_predictions(good)] == ["full", "reverse", "causal"]
     assert prediction_refusal(good) == ""

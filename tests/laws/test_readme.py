@@ -176,9 +176,12 @@ def test_a_quoted_answer_must_be_whole() -> None:
         assert not re.fullmatch(pattern(quoted), printed)
 
 
-def test_the_readme_is_short_and_counts_the_presets() -> None:
+def test_the_readme_is_short_and_counts_presets_and_designs() -> None:
     assert README.count("\n") <= 100
     assert f"{len(presets())} presets" in README
+    others = {"claims", "turns"}  # what designs test, and one that trains nothing
+    designs = {path.stem for path in ROOT.glob("designs/*.toml")} - others
+    assert f"{len(designs)} ready-made comparisons" in README
 
 
 def test_the_readme_names_every_verb() -> None:

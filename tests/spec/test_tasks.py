@@ -118,7 +118,7 @@ def test_a_language_of_a_task_has_no_weight() -> None:
 
 def test_labels_need_one_option_each_and_each_label_once() -> None:
     table = {"reader": "sst2", "paths": "x"}
-    with pytest.raises(SpecError, match="options has 3 texts and labels 2"):
+    with pytest.raises(SpecError, match="options and labels have 3 and 2 texts"):
         load_task({**table, "options": ["a", "b", "c"]})
     with pytest.raises(SpecError, match="labels has one of them twice"):
         load_task({**table, "labels": ["0", "0"]})

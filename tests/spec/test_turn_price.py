@@ -94,7 +94,8 @@ def test_a_conversation_that_does_not_fit_is_refused() -> None:
     spec = resolve(tiny_architecture("gpt2"))
     assert needed_length("one sequence", Conversation(10, 5, 4)) == 89
     with pytest.raises(
-        SpecError, match=r"10 turns of 5 \+ 4 tokens need a text of 89, but max_length is 29; use"
+        SpecError,
+        match=r"n_turns is 10, and turns of 5 \+ 4 tokens make a text of 89, but max_length is 29",
     ):
         price_turns(spec, "one sequence", Conversation(10, 5, 4))
 

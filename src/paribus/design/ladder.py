@@ -53,12 +53,8 @@ def plan_rungs(
     ladder = design.ladder
     if ladder is None:
         return ()
-    if (ladder.rate_power or ladder.rate_sizes) and uses_mup(baseline.run.last_architecture):
-        raise SpecError(
-            f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
-            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all"
-            " widths; leave them out, or use another init"
-        )
+    if uses_mup(baseline.run.last_architecture):
+        _require_width_alone(ladder)
     sizes, problems = list(ladder.sizes), list[str]()
     if ladder.prediction is not None:
         sizes.append(ladder.prediction.size)
@@ -70,8 +66,8 @@ def plan_rungs(
             problems += [f"ladder at d_model {size}: {problem}" for problem in fault.problems]
     if problems:
         raise SpecError(problems)
-    _require_fittable([rung for rung in rungs if not rung.is_predicted])
-    _require_enough_steps(rungs)
+    _require_enough_steps(ladder, rungs)
+    _require_fittable(ladder, [rung for rung in rungs if not rung.is_predicted])
     return tuple(rungs)
 
 
@@ -109,6 +105,21 @@ def ladder_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLin
 def rung_rate(ladder: Ladder, rate: float, size: int, base_size: int) -> float:
     """An arm's rate at a size, from its rate at the size of the base."""
     return rate * (size / base_size) ** ladder.rate_power
+
+
+def _require_width_alone(ladder: Ladder) -> None:
+    """SpecError where a ladder under μP moves depth, or rates that need not be moved."""
+    if ladder.rate_power or ladder.rate_sizes:
+        raise SpecError(
+            f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
+            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all"
+            " widths; leave them out, or use another init"
+        )
+    if ladder.depth != "fixed":
+        raise SpecError(
+            f"ladder.depth is {ladder.depth!r} with init 'mup', which transfers rates over width"
+            " alone; use 'fixed', or another init"
+        )
 
 
 def _rung(
@@ -184,29 +195,45 @@ def _durations(ladder: Ladder, n_parameters: int) -> tuple[int, ...]:
     return tuple(n_tokens for n_tokens in durations if n_tokens <= ladder.max_tokens)
 
 
-def _require_fittable(rungs: Sequence[Rung]) -> None:
-    """SpecError where too few sizes keep two durations that lie apart."""
-    n_spread = 0
+def _require_fittable(ladder: Ladder, rungs: Sequence[Rung]) -> None:
+    """SpecError where a size keeps no duration, or too few keep two that lie apart."""
+    least = ROUNDED * MIN_SPREAD  # tokens are whole numbers, too
+    bare, n_spread = [], 0
     for rung in rungs:
-        least = ROUNDED * MIN_SPREAD  # tokens are whole numbers, too
-        n_spread += bool(rung.tokens) and rung.tokens[-1] / rung.tokens[0] >= least
+        if not rung.tokens:
+            bare.append(str(rung.size))
+        elif rung.tokens[-1] >= least * rung.tokens[0]:
+            n_spread += 1
     if n_spread < MIN_SIZES:
         raise SpecError(
-            f"ladder: {n_spread} sizes have durations a factor {MIN_SPREAD} apart within"
-            f" ladder.max_tokens, and a law needs {MIN_SIZES}; raise it, or add smaller sizes"
+            f"ladder.max_tokens is {ladder.max_tokens}, so that durations a factor of {MIN_SPREAD}"
+            f" or more apart are left at {n_spread} of {len(rungs)} sizes, and a law needs"
+            f" {MIN_SIZES}; raise it, or add smaller sizes"
+        )
+    if bare:
+        raise SpecError(
+            f"ladder.max_tokens is {ladder.max_tokens}, which leaves no duration at d_model"
+            f" {', '.join(bare)}; raise it, or leave out these sizes"
         )
 
 
-def _require_enough_steps(rungs: Sequence[Rung]) -> None:
+def _require_enough_steps(ladder: Ladder, rungs: Sequence[Rung]) -> None:
+    """SpecError where the shortest run of a size is hardly a schedule, in any arm."""
     problems = []
     for rung in rungs:
-        for arm in rung.arms:
-            n_steps = rung.n_steps(arm, min(rung.tokens, default=0))
-            if rung.tokens and n_steps < MIN_STEPS:
-                problems.append(
-                    f"ladder at d_model {rung.size}: {arm.name} would read {rung.tokens[0]:,}"
-                    f" tokens in {n_steps} steps; use at least {MIN_STEPS}, with fewer sequences a"
-                    " step or more tokens per parameter"
-                )
+        if not rung.tokens:
+            continue
+        n_tokens = rung.tokens[0]
+        n_steps, name = min((rung.n_steps(arm, n_tokens), arm.name) for arm in rung.arms)
+        if n_steps >= MIN_STEPS:
+            continue
+        given = f"tokens_per_parameter begins with {ladder.tokens_per_parameter[0]:g}"
+        if rung.is_predicted:
+            given = f"prediction.tokens is {n_tokens}"
+        problems.append(
+            f"ladder.{given}, so that {name!r} at d_model {rung.size} would have fewer than"
+            f" {MIN_STEPS} steps (here {n_steps}), too few for a schedule; raise it, or use fewer"
+            " sequences a step"
+        )
     if problems:
         raise SpecError(problems)

@@ -29,10 +29,13 @@ def ladder_faults(design: Design) -> Iterator[str]:
     if design.seeds != OPEN_SEEDS and len(set(design.seeds)) < ladder.n_seeds:
         yield (
             f"ladder.n_seeds is {ladder.n_seeds}, and the design has {len(set(design.seeds))};"
-            " use fewer there, or more here"
+            " lower ladder.n_seeds, or raise seeds"
         )
     if design.base.get("stages") or design.base.get("begin"):
-        yield "ladder: runs of several stages, or that begin from others, cannot climb one"
+        yield (
+            "ladder: the base has several stages or begins from another run, and such runs have no"
+            " other sizes; leave out stages and begin, or leave out ladder"
+        )
     if not design.primary.measure.scores.is_likelihood:
         yield (
             f"primary.measure is {design.primary.measure.kind!r}, but the law of a ladder is one of"
@@ -51,7 +54,7 @@ def ladder_faults(design: Design) -> Iterator[str]:
     for name, factor in design.factors.items():
         for path in level_paths(factor):
             if path in _GROWN or (ladder.depth == "proportional" and path.endswith("n_layers")):
-                yield f"factors.{name} is about {path}, which the ladder moves; choose one"
+                yield f"factors.{name} is about {path}, which the ladder moves; leave one out"
 
 
 def ladder_others(design: Design) -> tuple[OtherYardstick, ...]:
@@ -72,7 +75,7 @@ def _rate_faults(design: Design, ladder: Ladder) -> Iterator[str]:
             f" {list(ladder.sizes)}"
         )
     if list(swept) != sorted(set(swept)):
-        yield f"ladder.rate_sizes is {list(swept)}; let them ascend, each once"
+        yield f"ladder.rate_sizes is {list(swept)}; write them in ascending order, each once"
     if design.tune is None:
         yield (
             "ladder.rate_sizes is set, but tune is false, so there is no sweep; say how to sweep in"
@@ -84,20 +87,23 @@ def _rung_faults(ladder: Ladder) -> Iterator[str]:
     for field in ("sizes", "tokens_per_parameter"):
         values = getattr(ladder, field)
         if list(values) != sorted(set(values)):
-            yield f"ladder.{field} is {list(values)}; let them ascend, each once"
+            yield f"ladder.{field} is {list(values)}; write them in ascending order, each once"
+    if len(set(ladder.sizes)) < MIN_SIZES:
+        yield f"ladder.sizes is {list(ladder.sizes)}; a law needs {MIN_SIZES} sizes or more"
     ratios = sorted(ladder.tokens_per_parameter)
-    if len(set(ladder.sizes)) < MIN_SIZES or ratios[-1] / ratios[0] < MIN_SPREAD:
+    if ratios[-1] / ratios[0] < MIN_SPREAD:
+        given = ", ".join(f"{ratio:g}" for ratio in ladder.tokens_per_parameter)
         yield (
-            f"ladder: {len(set(ladder.sizes))} sizes and {ratios[-1] / ratios[0]:g} times as many"
-            f" tokens for the longest duration as for the shortest; a law needs {MIN_SIZES} sizes"
-            f" with durations a factor {MIN_SPREAD} apart, for with one duration a size what size"
-            " gains cannot be told from what tokens gain"
+            f"ladder.tokens_per_parameter is [{given}]; a law needs durations that are a factor of"
+            f" {MIN_SPREAD} or more apart, such as [{ratios[0]:g}, {MIN_SPREAD * ratios[0]:g}]: if"
+            " tokens are in proportion to parameters, what size gains cannot be told from what"
+            " tokens gain"
         )
     prediction = ladder.prediction
     if prediction is not None and prediction.size <= max(ladder.sizes):
         yield (
             f"ladder.prediction.size is {prediction.size}, not above the largest size"
-            f" {max(ladder.sizes)}; a law is put to the test beyond its points"
+            f" {max(ladder.sizes)}; predict a larger one, for a law is tested beyond its points"
         )
 
 

@@ -185,8 +185,8 @@ class LabelsTask(TaskData):
     def _require_options(self) -> LabelsTask:
         if self.options is not None and len(self.options) != len(self.labels):
             raise ValueError(
-                f"options has {len(self.options)} texts and labels {len(self.labels)}; give one for"
-                " each label"
+                f"options and labels have {len(self.options)} and {len(self.labels)} texts; give an"
+                " option for each label"
             )
         if len(set(self.labels)) < len(self.labels):
             raise ValueError("labels has one of them twice; give each once")

@@ -106,9 +106,10 @@ def require_fit(spec: ResolvedArchitecture, custom: Custom, conversation: Conver
     needed = needed_length(custom, conversation)
     if needed > spec.max_length:
         raise SpecError(
-            f"{conversation.n_turns} turns of {conversation.n_user} + {conversation.n_answer}"
-            f" tokens need a text of {needed}, but max_length is {spec.max_length}; use fewer or"
-            " shorter turns, or an architecture with a longer max_length"
+            f"n_turns is {conversation.n_turns}, and turns of {conversation.n_user} +"
+            f" {conversation.n_answer} tokens make a text of {needed}, but max_length is"
+            f" {spec.max_length}; use fewer or shorter turns, or an architecture with a longer"
+            " max_length"
         )
 
 

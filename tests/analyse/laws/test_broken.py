@@ -107,5 +107,5 @@ def test_no_other_solver_fits_better():
 
 def test_too_few_sizes_are_refused():
     few = points(PLAIN, np.random.default_rng(1))[:21]
-    with pytest.raises(SpecError, match="7 sizes are given for a broken law; use 8 or more"):
+    with pytest.raises(SpecError, match="7 sizes for a broken law; use 8 or more"):
         broken_law(few)

@@ -46,11 +46,11 @@ def test_the_ladder_says_enough():
             r"tokens are proportional to parameters \(20 tokens per parameter\), so A and B cannot"
             r" be told apart; a law needs 3 sizes or more with 2 durations",
         ),
-        (grid((1e6,), (5, 20, 80)), "points: 1 of 1 sizes have durations a factor of 4 or more"),
-        (grid((1e6, 2e6, 4e6), (5, 15)), "points: 0 of 3 sizes have durations a factor of 4"),
+        (grid((1e6,), (5, 20, 80)), "points: 1 size, 1 with durations a factor of 4 or more"),
+        (grid((1e6, 2e6, 4e6), (5, 15)), "points: 3 sizes, 0 with durations a factor of 4"),
         (
             [*grid((1e6, 2e6), (5, 20)), LawPoint(4e6, 2e7, 3.0)],
-            "points: 2 of 3 sizes have durations a factor of 4 or more apart; a law needs 3 sizes",
+            "points: 3 sizes, 2 with durations a factor of 4 or more apart; a law needs 3 sizes",
         ),
         ([LawPoint(1e6, 1e7, -1.0)], "loss is -1; use numbers above 0"),
         ([LawPoint(1e6, float("nan"), 1.0)], "tokens is nan; use numbers above 0"),
@@ -78,7 +78,7 @@ EIGHT_SIZES = [2.0**k * 1e6 for k in range(8)]
 
 
 def test_a_broken_law_needs_eight_sizes():
-    with pytest.raises(SpecError, match="7 sizes are given for a broken law; use 8 or more"):
+    with pytest.raises(SpecError, match="7 sizes for a broken law; use 8 or more"):
         path_cells(grid(EIGHT_SIZES[:7], [20]))
     assert len(path_cells(grid(EIGHT_SIZES, [20])).log_loss_C) == 8
 
@@ -103,5 +103,5 @@ def test_durations_of_whole_steps_may_be_a_little_nearer_than_a_factor_of_four()
     ]
     require_identified(points)
     nearer = [replace(point, tokens=point.tokens**0.9) for point in points]
-    with pytest.raises(SpecError, match="0 of 3 sizes have durations a factor of 4 or more apart"):
+    with pytest.raises(SpecError, match="3 sizes, 0 with durations a factor of 4 or more apart"):
         require_identified(nearer)

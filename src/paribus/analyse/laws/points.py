@@ -116,7 +116,7 @@ def require_identified(points: Sequence[LawPoint], arm: str = "") -> None:
         raise SpecError(
             f"{place}: {_describe_spread(points, len(sizes), n_spread)}; a law needs"
             f" {MIN_SIZES} sizes or more with 2 durations or more that are a factor of"
-            f" {MIN_SPREAD:g} or more apart"
+            f" {MIN_SPREAD:g} or more apart: add such runs"
         )
     if n_cells <= N_LAW_PARAMETERS:
         raise SpecError(
@@ -134,7 +134,7 @@ def path_cells(points: Sequence[LawPoint], arm: str = "") -> LawCells:
     sizes = _durations_by_size(points)
     if len(sizes) < MIN_SIZES_BROKEN:
         raise SpecError(
-            f"{place}: {len(sizes)} sizes are given for a broken law; use {MIN_SIZES_BROKEN} or"
+            f"{place}: {_count_sizes(len(sizes))} for a broken law; use {MIN_SIZES_BROKEN} or"
             " more, or the law without --broken"
         )
     for size, tokens in sizes.items():
@@ -197,7 +197,12 @@ def _describe_spread(points: Sequence[LawPoint], n_sizes: int, n_spread: int) ->
             f"tokens are proportional to parameters ({ratios[0]:.3g} tokens per parameter), so A"
             " and B cannot be told apart"
         )
-    return f"{n_spread} of {n_sizes} sizes have durations a factor of {MIN_SPREAD:g} or more apart"
+    with_spread = f"{n_spread} with durations a factor of {MIN_SPREAD:g} or more apart"
+    return f"{_count_sizes(n_sizes)}, {with_spread}"
+
+
+def _count_sizes(n_sizes: int) -> str:
+    return "1 size" if n_sizes == 1 else f"{n_sizes} sizes"
 
 
 def _arm_cells(arm: str, points: Sequence[LawPoint]) -> LawCells:

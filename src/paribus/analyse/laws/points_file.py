@@ -14,7 +14,7 @@ from pathlib import Path
 from paribus.analyse.laws.points import LawPoint
 from paribus.errors import SpecError, describe_first
 from paribus.files import MAX_ROWS_BYTES, looked_for, read_text
-from paribus.nearest import did_you_mean
+from paribus.nearest import nearest, suggestion
 
 REQUIRED = ("parameters", "tokens", "loss")
 OPTIONAL = ("arm", "seed")
@@ -70,18 +70,33 @@ def _require_columns(path: Path, header: list[str]) -> None:
     for separator, word in OTHER_SEPARATORS.items():
         if len(header) == 1 and separator in header[0]:
             raise SpecError(f"{path} separates its columns by {word}; use commas")
-    problems: list[str] = []
-    for name in REQUIRED:
-        if name not in header:
-            advice = did_you_mean(name, [one for one in header if one])
-            problems.append(
-                f"{path} has no column {name!r}; {advice}columns are {', '.join(header)}"
-            )
+    problems = list(_missing_columns(path, header))
     for name in sorted(set(header)):
         if header.count(name) > 1:
             problems.append(f"{path} has the column {name!r} more than once; use one of them")
     if problems:
         raise SpecError(problems)
+
+
+def _missing_columns(path: Path, header: list[str]) -> Iterator[str]:
+    """What is said of required columns that a header lacks: one line for all of them."""
+    missing = [name for name in REQUIRED if name not in header]
+    if not missing:
+        return
+    if all(_number(name) is not None for name in header):
+        yield (
+            f"{path} begins with numbers; write a first line that names the columns,"
+            f" {','.join(REQUIRED)}"
+        )
+        return
+    named = [name for name in header if name]
+    near = dict.fromkeys(filter(None, (nearest(name, named) for name in missing)))
+    advice = suggestion(", ".join(near)) if near else ""
+    word, them = ("column", "it") if len(missing) == 1 else ("columns", "them")
+    yield (
+        f"{path} has no {word} {', '.join(map(repr, missing))}; {advice}add {them}, or rename what"
+        f" the first line has: {', '.join(named)}"
+    )
 
 
 def _points_file(path: Path, header: list[str], lines: list[tuple[int, list[str]]]) -> PointsFile:

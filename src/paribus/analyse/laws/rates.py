@@ -77,8 +77,8 @@ def _require_sizes(points: Sequence[RatePoint], arms: Sequence[str]) -> None:
         sizes = {point.parameters for point in points if point.arm == arm}
         if len(sizes) < MIN_RATE_SIZES:
             raise SpecError(
-                f"rates of {arm}: {len(sizes)} sizes are swept; a power law of the rate needs"
-                f" {MIN_RATE_SIZES} or more"
+                f"rates of {arm}: a power law of the rate needs sweeps at {MIN_RATE_SIZES} sizes or"
+                f" more, and has {len(sizes)}; sweep more"
             )
 
 
