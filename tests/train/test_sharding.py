@@ -12,7 +12,7 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.model import Transformer, build
 from paribus.model.shards import fill_rows, gather_tensors, is_sharded, own_rows, sharded_like
 from paribus.objectives import Problem
-from paribus.spec.objectives import CausalLM, Preference
+from paribus.spec.objectives import CausalLM, Preference, PrefixLM
 from paribus.spec.run import load_run
 from paribus.spec.training import Adafactor, Muon, Training
 from paribus.train.learner import Learner
@@ -36,15 +36,19 @@ def ranks() -> Iterator[Ranks]:
 
 def copy_problems(model: Transformer, step: int) -> list[Problem]:
     """Two micro-batches of a step."""
+    objective = CausalLM() if model.encoder is None else PrefixLM()
     problems: list[Problem] = []
     for number in range(2):
         text = copy_batch(2 * step + number, n_rows=2)
-        problems.append(pose_copy_task(CausalLM(), model, text))
+        problems.append(pose_copy_task(objective, model, text))
     return problems
 
 
-def test_a_group_of_one_rank_learns_bit_for_bit_as_a_process_without_ranks(ranks: Ranks) -> None:
-    plain = Learner(tiny_copy_model("gpt2"), TRAINING, VOCABULARY)
+@pytest.mark.parametrize("preset", ["gpt2", "deepseek-v3", "encdec-shared"])
+def test_a_group_of_one_rank_learns_bit_for_bit_as_a_process_without_ranks(
+    preset: str, ranks: Ranks
+) -> None:
+    plain = Learner(tiny_copy_model(preset), TRAINING, VOCABULARY)
     shapes = build(plain.model.architecture, device="meta")
     sharded = Learner(shapes, TRAINING, VOCABULARY, ranks)
     sharded.initialise(1)
@@ -61,9 +65,13 @@ def test_a_group_of_one_rank_learns_bit_for_bit_as_a_process_without_ranks(ranks
         assert torch.equal(tensor, weights[name]), name
     assert gather_tensors(sharded.model.state_dict(), keeps=False) == {}
     assert sharded.first_nonfinite() is None
+
+
+def test_a_weight_that_is_not_finite_is_named(ranks: Ranks) -> None:
+    learner = Learner(tiny_copy_model("gpt2"), TRAINING, VOCABULARY, ranks)
     with torch.no_grad():
-        own_rows(sharded.named_parameters()["stack.layers.0.attention.query.weight"])[0, 0] = 1e400
-    assert sharded.first_nonfinite() == "stack.layers.0.attention.query.weight"
+        own_rows(learner.named_parameters()["stack.layers.0.attention.query.weight"])[0, 0] = 1e400
+    assert learner.first_nonfinite() == "stack.layers.0.attention.query.weight"
 
 
 def test_rows_are_filled_and_cut_as_a_whole_tensor_says(ranks: Ranks) -> None:
