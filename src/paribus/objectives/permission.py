@@ -71,11 +71,15 @@ def require_permitted(
     if isinstance(objective, TextLabels | WordTags):
         _require_readable_text(objective, spec, length)
         return
-    problems = [
-        fault
-        for component in components_of(objective)
-        for fault in _component_faults(component, spec, length, allow_leaks)
-    ]
+    problems: list[str] = []
+    for component in components_of(objective):
+        # a frozen spec has a hash, which its type does not say
+        problems += _component_faults(
+            component,  # pyright: ignore[reportArgumentType]
+            spec,  # pyright: ignore[reportArgumentType]
+            length,
+            allow_leaks,
+        )
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))
 
