@@ -2,6 +2,7 @@
 warnings are no errors.
 """
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(
                 pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
             )
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # libraries and tests stay to the end: no collection need walk them again
 
 
 @pytest.fixture(scope="session")

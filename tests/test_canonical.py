@@ -3,15 +3,14 @@ import math
 from pathlib import Path
 
 import pytest
+from source_trees import ROOT, source_tree, source_trees
 
-import paribus
 from paribus.canonical import canonical_hash, canonical_json
 from paribus.errors import RecordError
 from paribus.record import evaluation_path
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.spec import architecture_fingerprint, load, resolve
 
-ROOT = Path(paribus.__file__).parent
 # Who hashes what is no JSON: bytes of a file or a stream, text of a stream's key, a page's policy.
 OTHER_HASHES = {
     "corpus/build.py",
@@ -65,9 +64,7 @@ def test_the_fingerprints_of_plans_and_the_names_of_evaluations_last():
 
 
 def test_values_are_hashed_in_one_place():
-    found = {
-        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if _imports_hashlib(path)
-    }
+    found = {path.relative_to(ROOT).as_posix() for path in source_trees() if _imports_hashlib(path)}
     assert found == OTHER_HASHES | {"canonical.py"}
 
 
@@ -78,7 +75,7 @@ def test_compact_sorted_json_is_written_in_one_place():
 
 
 def _imports_hashlib(path: Path) -> bool:
-    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    nodes = ast.walk(source_tree(path))
     return any(
         alias.name == "hashlib"
         for node in nodes

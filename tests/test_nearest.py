@@ -1,7 +1,8 @@
 import ast
 from pathlib import Path
 
-import paribus
+from source_trees import ROOT, source_tree, source_trees
+
 from paribus.nearest import did_you_mean, nearest, suggestion
 
 KNOWN = ("causal", "full", "reverse")
@@ -26,17 +27,14 @@ def test_the_question_stands_before_what_would_do():
 
 
 def test_names_are_compared_in_one_place():
-    root = Path(paribus.__file__).parent
     places = [
-        path.relative_to(root).as_posix()
-        for path in sorted(root.rglob("*.py"))
-        if _imports_difflib(path)
+        path.relative_to(ROOT).as_posix() for path in source_trees() if _imports_difflib(path)
     ]
     assert places == ["nearest.py"]
 
 
 def _imports_difflib(path: Path) -> bool:
-    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    nodes = ast.walk(source_tree(path))
     return any(
         alias.name == "difflib"
         for node in nodes

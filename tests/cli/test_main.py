@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,9 @@ WITHOUT_TORCH = (
 )
 
 
+@cache
 def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+    """What the command line without torch says; the same words are asked once."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": encoding}
     command = [sys.executable, "-W", "error", "-c", WITHOUT_TORCH, *words]
     return subprocess.run(

@@ -2,13 +2,12 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-import paribus
+from source_trees import ROOT, source_trees
+
 from paribus.record import file_names
 from paribus.spec import reading
 
-ROOT = Path(paribus.__file__).parent
 HOME = ROOT / "record" / "file_names.py"
 NAMES = {
     value for name, value in vars(file_names).items() if name.isupper() and not name.startswith("_")
@@ -41,9 +40,9 @@ def test_the_names_cover_a_run_a_checkpoint_and_a_study() -> None:
 
 
 def test_no_other_file_writes_the_name_of_a_file_in_a_run_or_a_study() -> None:
-    for path in sorted(ROOT.rglob("*.py")):
+    for path, tree in source_trees().items():
         if path != HOME:
-            found = set(written_names(ast.parse(path.read_text("utf-8")))) - OWN.get(path, set())
+            found = set(written_names(tree)) - OWN.get(path, set())
             assert not found, (
                 f"{path} writes {sorted(found)}; take the constants of paribus.record.file_names"
             )

@@ -3,9 +3,8 @@
 import ast
 from pathlib import Path
 
-import paribus
+from source_trees import ROOT, source_tree, source_trees
 
-ROOT = Path(paribus.__file__).parent
 LEVELS = {
     "canonical": 0,
     "errors": 0,
@@ -73,7 +72,7 @@ def package(path: Path) -> str:
 
 
 def sources() -> list[Path]:
-    found = [path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"]
+    found = [path for path in source_trees() if path != ROOT / "__init__.py"]
     assert found
     return found
 
@@ -106,9 +105,7 @@ def test_every_package_has_its_place_in_the_table() -> None:
 
 def test_packages_import_only_what_lies_below_them() -> None:
     for path in sources():
-        targets = {
-            target for name in imported(ast.parse(path.read_text())) if (target := ours(name))
-        }
+        targets = {target for name in imported(source_tree(path)) if (target := ours(name))}
         wrong = [target for target in targets if not allowed(package(path), target)]
         assert not wrong, f"{path} imports {wrong}"
 
@@ -116,7 +113,7 @@ def test_packages_import_only_what_lies_below_them() -> None:
 def test_the_lower_floors_are_free_of_torch() -> None:
     for path in sources():
         if package(path) in WITHOUT_TORCH:
-            roots = {name.split(".")[0] for name in imported(ast.parse(path.read_text()))}
+            roots = {name.split(".")[0] for name in imported(source_tree(path))}
             assert not roots & {"torch", "safetensors", "tokenizers", "transformers"}, path
 
 
@@ -126,9 +123,7 @@ def test_only_what_trains_imports_the_training_loop() -> None:
 
 def test_evaluate_takes_only_loaded_checkpoints_from_interop() -> None:
     found = {
-        name
-        for path in (ROOT / "evaluate").rglob("*.py")
-        for name in imported(ast.parse(path.read_text()))
+        name for path in (ROOT / "evaluate").rglob("*.py") for name in imported(source_tree(path))
     }
     assert {name for name in found if ours(name) == "interop"} <= {
         "paribus.interop.loaded_checkpoint"
@@ -137,12 +132,12 @@ def test_evaluate_takes_only_loaded_checkpoints_from_interop() -> None:
 
 def _importers(importer: str, module: str) -> set[str]:
     paths = (ROOT / importer).rglob("*.py")
-    return {path.name for path in paths if module in imported(ast.parse(path.read_text()))}
+    return {path.name for path in paths if module in imported(source_tree(path))}
 
 
 def test_the_report_imports_nothing_that_computes_statistics() -> None:
     for path in (ROOT / "report").rglob("*.py"):
-        found = {name.split(".")[0] for name in imported(ast.parse(path.read_text()))}
+        found = {name.split(".")[0] for name in imported(source_tree(path))}
         drawn = {"numpy"} if path.name == "mask_gallery.py" else set()  # a mask as a picture
         assert not (found & {"statistics", "numpy", "scipy"}) - drawn, path
 
@@ -151,7 +146,7 @@ def test_our_modules_are_imported_at_the_top_and_nowhere_else() -> None:
     for path in sources():
         if package(path) in LATE:
             continue
-        tree = ast.parse(path.read_text())
+        tree = source_tree(path)
         functions = [
             node
             for node in ast.walk(tree)
@@ -178,5 +173,5 @@ def _module(path: Path) -> str:
 
 def _targets(path: Path) -> set[str]:
     here = _module(path)
-    inside = {name for name in imported(ast.parse(path.read_text())) if ours(name)}
+    inside = {name for name in imported(source_tree(path)) if ours(name)}
     return {name for name in inside if name != here}

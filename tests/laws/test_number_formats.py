@@ -3,11 +3,9 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-import paribus
+from source_trees import ROOT, source_tree
 
-ROOT = Path(paribus.__file__).parent
 HOME = ROOT / "report" / "numbers.py"
 # a form that rounds a number; `g` alone and `,` write it as it is
 ROUNDED = re.compile(r"\.\d+[efgEFG%]|\.\{|[fF%]$")
@@ -18,7 +16,7 @@ def test_the_page_and_the_terminal_round_numbers_in_one_place() -> None:
     for folder in ("report", "cli"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if path != HOME:
-                found = set(rounding_forms(ast.parse(path.read_text("utf-8"))))
+                found = set(rounding_forms(source_tree(path)))
                 found -= OWN.get(path.relative_to(ROOT).as_posix(), set())
                 assert not found, (
                     f"{path} rounds numbers by {sorted(found)}; use paribus.report.numbers"

@@ -1,11 +1,11 @@
 """One page prints what others wrote: no other console is made, and nothing else prints."""
 
 import ast
-from pathlib import Path
+from collections import defaultdict
 
-import paribus
+import pytest
+from source_trees import ROOT, source_trees
 
-ROOT = Path(paribus.__file__).parent
 CONSOLES = {"escapes.py"}
 PRINTS = {  # JSON, whose letters are escaped, or what `visible` has seen
     "cli/terminal/console.py",
@@ -16,20 +16,21 @@ PRINTS = {  # JSON, whose letters are escaped, or what `visible` has seen
 }
 
 
-def calls(name: str) -> set[str]:
-    """The files that call a function by this name, bare."""
-    return {
-        path.relative_to(ROOT).as_posix()
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-    }
+@pytest.fixture(scope="module")
+def callers() -> dict[str, set[str]]:
+    """The files that call a function by its bare name, for every such name."""
+    files: dict[str, set[str]] = defaultdict(set)
+    for path, tree in source_trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                files[node.func.id].add(path.relative_to(ROOT).as_posix())
+    return files
 
 
-def test_no_other_console_is_made() -> None:
-    assert calls("Console") <= CONSOLES
+def test_no_other_console_is_made(callers: dict[str, set[str]]) -> None:
+    assert callers["Console"] <= CONSOLES
 
 
-def test_nothing_else_prints() -> None:
-    assert calls("print") <= PRINTS
-    assert not calls("rprint") | calls("echo") | calls("secho")
+def test_nothing_else_prints(callers: dict[str, set[str]]) -> None:
+    assert callers["print"] <= PRINTS
+    assert not callers["rprint"] | callers["echo"] | callers["secho"]

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import paribus
+from source_trees import ROOT, source_tree, source_trees
 
-ROOT = Path(paribus.__file__).parent
 PARTICIPLES = {
     "told",
     "asked",
@@ -40,7 +39,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def definitions(path: Path) -> Iterator[Definition]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(source_tree(path)):
         if isinstance(node, Definition):
             yield node
 
@@ -49,7 +48,7 @@ def public_names(path: Path) -> Iterator[str]:
     """Functions, classes, methods and their parameters, fields of classes, and names of a
     module.
     """
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = source_tree(path)
     for node in [
         *tree.body,
         *(one for own in tree.body if isinstance(own, ast.ClassDef) for one in own.body),
@@ -65,7 +64,7 @@ def public_names(path: Path) -> Iterator[str]:
 
 
 def test_no_public_name_is_a_bare_participle() -> None:
-    for path in ROOT.rglob("*.py"):
+    for path in source_trees():
         place = path.relative_to(ROOT).as_posix()
         names = {name.lower() for name in public_names(path)}
         wrong = PARTICIPLES & names
@@ -73,20 +72,20 @@ def test_no_public_name_is_a_bare_participle() -> None:
 
 
 def test_no_file_is_named_by_a_bare_participle() -> None:
-    assert not [path for path in ROOT.rglob("*.py") if path.stem in PARTICIPLES]
+    assert not [path for path in source_trees() if path.stem in PARTICIPLES]
 
 
 def test_no_two_public_classes_have_one_name() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path in ROOT.rglob("*.py"):
-        for node in ast.parse(path.read_text("utf-8")).body:
+    for path in source_trees():
+        for node in source_tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
 def test_a_docstring_stands_alone() -> None:
-    for path in ROOT.rglob("*.py"):
+    for path in source_trees():
         for node in definitions(path):
             opening = (ast.get_docstring(node) or "").split("\n", 1)[0]
             assert not opening.startswith(LEANING), (

@@ -1,4 +1,5 @@
 import random
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -330,15 +331,17 @@ def _layouts(prefix_grows):
         ends = {None, length // 2, length}
         pads = {None, 0, length}
         for prefix, end, pad in product(range(length + 1), ends, pads):
-            documents = None if end is None else (np.arange(total) >= end).astype(int)
-            real = None if pad is None else np.arange(total) != pad
-            old = SequenceLayout(length, prefix, _first(documents, length), _first(real, length))
+            old = _layout(length, prefix, end, pad)
             for new_prefix in range(prefix, total + 1) if prefix_grows else (prefix,):
-                yield old, SequenceLayout(total, new_prefix, documents, real)
+                yield old, _layout(total, new_prefix, end, pad)
 
 
-def _first(array, length):
-    return None if array is None else array[:length]
+@cache
+def _layout(length, prefix, end, pad):
+    """A layout whose first document ends there; equal ones are one, with the same masks."""
+    documents = None if end is None else (np.arange(length) >= end).astype(int)
+    real = None if pad is None else np.arange(length) != pad
+    return SequenceLayout(length, prefix, documents, real)
 
 
 FIXED, GROWING = list(_layouts(False)), list(_layouts(True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -40,6 +41,7 @@ from paribus.spec.objectives import (
     components_of,
 )
 
+MAX_CACHED = 1024  # answers; arms of a design ask the same again and again
 MAX_SPLITS = 32  # of an objective that are looked at where what a mask shows depends on the split
 
 
@@ -69,11 +71,15 @@ def require_permitted(
     if isinstance(objective, TextLabels | WordTags):
         _require_readable_text(objective, spec, length)
         return
-    problems = [
-        fault
-        for component in components_of(objective)
-        for fault in _component_faults(component, spec, length, allow_leaks)
-    ]
+    problems: list[str] = []
+    for component in components_of(objective):
+        # a frozen spec has a hash, which its type does not say
+        problems += _component_faults(
+            component,  # pyright: ignore[reportArgumentType]
+            spec,  # pyright: ignore[reportArgumentType]
+            length,
+            allow_leaks,
+        )
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))
 
@@ -92,26 +98,27 @@ def _require_readable_text(
         require_whole_text(objective.pooling, spec, n_before, length - 1)
 
 
+@lru_cache(MAX_CACHED)
 def _component_faults(
     component: MixtureComponent, spec: ResolvedArchitecture, length: int, allow_leaks: bool
-) -> list[str]:
+) -> tuple[str, ...]:
     try:
         example = example_problem(component, spec, length)
     except SpecError as fault:
-        return list(fault.problems)
+        return tuple(fault.problems)
     reach = example.inputs.layout.length
     longest = max(reach, example.inputs.source.layout.length if example.inputs.source else 0)
     if longest > spec.max_length:
-        return [
+        return (
             f"the objective reads {longest} positions, past max_length {spec.max_length}; use at"
-            " most that"
-        ]
+            " most that",
+        )
     faults = _prefix_faults(component.objective, spec) or _blind_faults(
         component.objective, example, spec, length
     )
     if faults or allow_leaks:
-        return faults
-    return _leak_faults(component, example, spec, length)
+        return tuple(faults)
+    return tuple(_leak_faults(component, example, spec, length))
 
 
 def example_problem(

@@ -165,7 +165,8 @@ def multiline_label_expression(labels: Sequence[Sequence[str]]) -> str:
 
 def chart_data(values: Values, order: Sequence[str] = ()) -> alt.Data:
     """Values of a chart; those that have an arm of `order` get its key."""
-    return alt.Data(values=[_with_key(row, order) for row in values])
+    # a tuple, for altair copies lists row by row whenever charts are put together
+    return alt.Data(values=tuple(_with_key(row, order) for row in values))
 
 
 def _with_key(row: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:

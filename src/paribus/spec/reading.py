@@ -9,6 +9,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ INDEPENDENT_FIELDS = (
 )
 
 
+@cache
 def presets() -> tuple[str, ...]:
     """The names of all presets."""
     folder = resources.files("paribus.spec") / "presets"
@@ -203,6 +205,11 @@ def _first_duplicate(names: list[str]) -> str:
 
 
 def _preset_table(name: str) -> Table:
+    return copy.deepcopy(_read_preset(name))
+
+
+@cache
+def _read_preset(name: str) -> Table:
     text = (resources.files("paribus.spec") / "presets" / f"{name}.toml").read_text("utf-8")
     return _merge_preset(tomllib.loads(text))
 

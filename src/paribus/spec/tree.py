@@ -32,6 +32,7 @@ def field_models(model: type[BaseModel]) -> dict[str, tuple[type[BaseModel], ...
     return {name: models_in(field.annotation) for name, field in model.model_fields.items()}
 
 
+@cache
 def kind_of(model: type[BaseModel]) -> str | None:
     """The word by which a model is chosen among its alternatives; None where there are none."""
     field = model.model_fields.get("kind")
