@@ -66,7 +66,7 @@ def _arms_times_rungs(squares_PAR: Array, df_AR: Array) -> tuple[Array, Array]:
     """The variances of arms and the multiples of rungs; a rung without repeated seeds has 1."""
     df_A, df_R = np.maximum(df_AR.sum(axis=1), 1), np.maximum(df_AR.sum(axis=0), 1)
     is_known_R = df_AR.sum(axis=0) > 0
-    rung_PR = np.ones((len(squares_PAR), squares_PAR.shape[2]))
+    arm_PA, rung_PR = np.ones(squares_PAR.shape[:2]), np.ones(squares_PAR[:, 0].shape)
     for _ in range(N_ROUNDS):
         arm_PA = _at_least((squares_PAR / rung_PR[:, None, :]).sum(axis=2) / df_A)
         rung_PR = _at_least((squares_PAR / arm_PA[:, :, None]).sum(axis=1) / df_R)
