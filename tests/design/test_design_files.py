@@ -237,6 +237,7 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
         ("descent", 2),
         ("ladder", 5),
         ("encoder-decoder", 8),
+        ("cross-positions", 3),
     ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
