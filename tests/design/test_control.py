@@ -16,6 +16,7 @@ from paribus.record import ControlLine
 from paribus.spec.design import arm_tables, compared_pairs
 from paribus.spec.design_reading import load_design
 from paribus.spec.run import load_run
+from paribus.spec.training import Muon
 
 HALVES = {"kind": "halves", "n_items": 5}
 # Full attention can only be asked for the last token, an encoder-decoder never: the objective is
@@ -255,6 +256,25 @@ def test_an_optimizer_is_a_factor_and_its_own_fields_follow() -> None:
     assert {path for path, line in found.items() if line.mark == "✗"} == {
         "training.optimizer.decay"
     }
+
+
+def test_an_arm_that_names_the_kind_of_the_base_keeps_its_rate() -> None:
+    """The base has AdamW by default; another kind takes nothing over from it."""
+    changes: dict[str, Any] = {
+        "factor": "training.optimizer",
+        "baseline": "plain",
+        "base.training.optimizer": {"rate": 0.03},
+        "arms": None,
+        "arms.plain": {},
+        "arms.named": {"training": {"optimizer": "adamw"}},
+        "arms.table": {"training": {"optimizer": {"kind": "adamw", "beta2": 0.9}}},
+        "arms.other": {"training": {"optimizer": "muon"}},
+    }
+    rates = {
+        arm.name: arm.run.last.training.optimizer.rate
+        for arm in arms_of(load_design(design_table(changes)))
+    }
+    assert rates == {"plain": 0.03, "named": 0.03, "table": 0.03, "other": Muon().rate}
 
 
 def test_an_optimizer_that_is_not_the_factor_is_a_confound() -> None:

@@ -21,12 +21,13 @@ from paribus.spec.begin_reading import BeginOpener, take_begin
 from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.left_out_stages import require_last_left_out, without_left_out_stages
 from paribus.spec.match import Match
-from paribus.spec.merging import merge_tables
+from paribus.spec.merging import fill_default_kinds, merge_tables
 from paribus.spec.mup import uses_mup
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
 from paribus.spec.stages import ArchitectureChange, indexed_stages, stage_architectures
+from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 from paribus.spec.yardstick import (
     HeadYardstick,
@@ -115,7 +116,7 @@ class _LoadedArm(NamedTuple):
 def _load_arm(design: Design, table: Table, open_begin: BeginOpener | None) -> _LoadedArm:
     match = _read_match(table.pop("match", None)) or design.match
     require_last_left_out(table, design.base)
-    merged = merge_tables(_expand_preset(design.base), _expand_preset(table))
+    merged = merge_tables(_expand_base(design), _expand_preset(table))
     table = without_left_out_stages(merged)
     run = load_run(table, open_begin=open_begin)
     require_usable(design, run)
@@ -154,7 +155,7 @@ def width_notes(design: Design) -> list[str]:
     tables = arm_tables(design)
     arms_by_note: dict[str, list[str]] = {}
     for name, table in tables.items():
-        run_table = merge_tables(_expand_preset(design.base), _expand_preset(table))
+        run_table = merge_tables(_expand_base(design), _expand_preset(table))
         architecture = run_table.get("architecture")
         if not isinstance(architecture, Mapping):
             continue
@@ -183,6 +184,16 @@ def _read_match(value: Any) -> Match | None:
         return _ArmMatch.model_validate(table).match
     except ValidationError as fault:
         raise SpecError(list(describe_faults(fault, table, _ArmMatch))) from None
+
+
+def _expand_base(design: Design) -> Table:
+    """The base, with the kinds that its training has by default: an arm that names one of them
+    keeps what the base says of it.
+    """
+    table = _expand_preset(design.base)
+    if isinstance(table.get("training"), Mapping):
+        table["training"] = fill_default_kinds(table["training"], Training)
+    return table
 
 
 def _expand_preset(table: Mapping[str, Any]) -> Table:
