@@ -180,6 +180,14 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
             "one rate serves all widths",
         ),
         (
+            changed(rate_power=-1)
+            | {
+                "factor": ["architecture.mask", "architecture.init"],
+                "arms.causal.architecture": {"mask": "causal", "init": "mup"},
+            },
+            "one rate serves all widths",
+        ),
+        (
             LADDER | {"primary": {"measure": {"kind": "task", "task": "recall-choices"}}},
             "the law of a ladder is one of a loss",
         ),

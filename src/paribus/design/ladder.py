@@ -45,15 +45,15 @@ class Rung:
 
 
 def plan_rungs(
-    design: Design, baseline: PlannedArm, open_begin: BeginOpener, open_text: CorpusOpener
+    design: Design, arms: Sequence[PlannedArm], open_begin: BeginOpener, open_text: CorpusOpener
 ) -> tuple[Rung, ...]:
     """The rungs of a design's ladder, none where it has none; SpecError where an arm cannot be made
-    at some size, or where a law could not be fitted to what is left.
+    at some size, or where a law could not be fitted to what is left. The first arm is the baseline.
     """
-    ladder = design.ladder
+    ladder, baseline = design.ladder, arms[0]
     if ladder is None:
         return ()
-    if uses_mup(baseline.run.last_architecture):
+    if any(uses_mup(arm.run.last_architecture) for arm in arms):
         _require_width_alone(ladder)
     sizes, problems = list(ladder.sizes), list[str]()
     if ladder.prediction is not None:

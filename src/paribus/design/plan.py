@@ -194,7 +194,7 @@ def make_plan(
     require_kept_checkpoints(design, ready)
     lines = _control_lines(design, arms, ready, findings)
     _refuse_confounds(lines)
-    rungs = plan_rungs(design, ready[0], opener, text)
+    rungs = plan_rungs(design, ready, opener, text)
     here = run_environment(device, execution.n_jobs)
     return Plan(
         name=name,
