@@ -97,7 +97,7 @@ def test_a_checkpoint_is_measured_as_it_is(ask, tmp_path: Path):
     assert [turn["measured"]["n_read"] for turn in arm["turns"]] == [5, 6]
     long = ask("turns", tmp_path / "mine", "--count")
     assert long.status == 2
-    assert "need a text of 1279, but max_length is 29" in long.err
+    assert "make a text of 1279, but max_length is 29" in long.err
     matched = ask("turns", "gpt2", tmp_path / "mine", "--match", "--count")
     assert "is a run, whose size cannot move; leave out --match" in matched.err
     changed = ask("turns", tmp_path / "mine", "--set", "n_layers=3", "--count")
