@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trained_study import make_small_plan
 
-from paribus.analyse.law_sensitivity import BOOTSTRAP, HUBER, NON_EMBEDDING
+from paribus.analyse.law_sensitivity import BOOTSTRAP, EQUAL_NOISE, HUBER, NON_EMBEDDING
 from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.laws.prediction import prediction_refusal, read_predictions
 from paribus.analyse.run_table import column_of
@@ -31,6 +31,7 @@ from paribus.report.laws import (
     EXPONENT_HEADING,
     READING_HEADING,
     describe_floor,
+    describe_noise,
     describe_unbounded,
     exponent_lines,
     law_lines,
@@ -227,6 +228,31 @@ def test_laws_are_shown_under_other_readings(plan: PlanRecord, rows: list[dict[s
     assert [line[1] for line in lines[:4]] == ["as above", BOOTSTRAP, NON_EMBEDDING, HUBER]
     assert len(lines) == 4 * 3
     assert all(len(line) == len(READING_HEADING) for line in lines)
+
+
+def test_noise_that_differs_between_durations_is_told_and_weighs_the_points(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    assert describe_noise(laws) == ""
+    column, draws = column_of(plan.design.primary.measure.table), random.Random(6)
+    uneven: list[dict[str, Any]] = []
+    for row in rows:
+        is_short = row["planned_tokens"] < 3 * row["parameters"]
+        noise = exp(draws.gauss(0, 0.03)) if is_short else 1.0
+        uneven.append({**row, column: row[column] * noise})
+    other = study_laws(plan, uneven)
+    assert other is not None
+    assert describe_noise(other).startswith(
+        "The noise between seeds differs between places of the ladder (Bartlett's test, p = "
+    )
+    own = {
+        one.arm: one for one in study_readings(plan, uneven, other) if one.reading == EQUAL_NOISE
+    }
+    assert list(own) == ["full", "reverse", "causal"]
+    alike, weighed = own["full"].estimates["alpha"], other.estimates["full"]["alpha"]
+    assert weighed.high - weighed.low < (alike.high - alike.low) / 2
 
 
 def test_the_assumption_of_one_floor_is_told(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
