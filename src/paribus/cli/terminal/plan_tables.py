@@ -193,8 +193,10 @@ def _describe_items(prepared: PreparedTask) -> str:
 
 def _describe_runs(cost: StudyCost) -> str:
     n_runs = str(cost.n_runs)
+    if cost.n_sweep_runs or cost.n_ladder_runs:  # some of a ladder are those of the verdict, too
+        n_runs = f"at most {n_runs}"
     if cost.n_sweep_runs:
-        n_runs = f"at most {n_runs}, {cost.n_sweep_runs} of them to find learning rates"
+        n_runs += f", {cost.n_sweep_runs} of them to find learning rates"
     if cost.n_length_runs:
         n_runs += f", {cost.n_length_runs} of them of other lengths"
     if cost.n_ladder_runs:
