@@ -332,6 +332,6 @@ def test_an_unknown_design_is_met_with_the_nearest() -> None:
         find_design("postions")
     with pytest.raises(
         SpecError,
-        match="designs are adaptation, bidirectional-input, descent, emergence, encoder-decoder,",
+        match="designs are adaptation, bidirectional-input, cross-positions, descent, emergence,",
     ):
         find_design("something else")
