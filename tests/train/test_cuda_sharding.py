@@ -21,9 +21,6 @@ pytestmark = pytest.mark.gpu
 
 CUDA = torch.device("cuda", 0)
 N_STEPS = 8
-# In bfloat16 a token whose experts score nearly alike may get another one; 0.5 % was seen. On CPUs,
-# in float32, all three presets learn bit for bit alike (test_sharding.py).
-TOLERANCES = {"gpt2": 5e-3, "deepseek-v3": 2e-2, "encdec-shared": 5e-3}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +35,7 @@ def ranks() -> Iterator[Ranks]:
         dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("preset", TOLERANCES)
+@pytest.mark.parametrize("preset", ["gpt2", "deepseek-v3", "encdec-shared"])
 def test_sharded_weights_learn_on_cuda_as_whole_ones(preset: str, ranks: Ranks) -> None:
     spec = tiny_architecture(preset, {"n_vocab": VOCABULARY.size})
     training = Training(n_steps=N_STEPS, n_sequences=16, length=20, n_micro_batches=2, warmup=0)
@@ -46,7 +43,6 @@ def test_sharded_weights_learn_on_cuda_as_whole_ones(preset: str, ranks: Ranks) 
     sharded = Learner(build(spec, device="meta"), training, VOCABULARY, ranks)
     sharded.initialise(1)
     assert not sharded.graph_runner.captures
-    tolerance = TOLERANCES[preset]
     objective = CausalLM() if plain.model.encoder is None else PrefixLM()
     for step in range(N_STEPS):
         problems = []
@@ -55,9 +51,9 @@ def test_sharded_weights_learn_on_cuda_as_whole_ones(preset: str, ranks: Ranks) 
             problems.append(pose_copy_task(objective, plain.model, text))
         mine, theirs = plain.step(step, problems), sharded.step(step, problems)
         nats = (mine.nats_sum / mine.target_count).item()
-        assert (theirs.nats_sum / theirs.target_count).item() == pytest.approx(nats, rel=tolerance)
+        assert (theirs.nats_sum / theirs.target_count).item() == pytest.approx(nats, rel=5e-3)
         assert sharded.score_sums(problems[0]) == pytest.approx(
-            plain.score_sums(problems[0]), rel=tolerance
+            plain.score_sums(problems[0]), rel=5e-3
         )
     whole, gathered = collect_training_tensors(plain), collect_training_tensors(sharded)
     assert list(whole.weights) == list(gathered.weights)

@@ -22,6 +22,7 @@ from paribus.analyse.laws.exponents import ExponentVerdict, compare_exponents
 from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals, one_floor_p
 from paribus.analyse.laws.points import LawPoint, cells_by_arm, noise_of_rungs
 from paribus.analyse.laws.prediction import REFUSAL, LawPrediction, predict_loss
+from paribus.analyse.laws.rung_noise import RungNoise
 from paribus.analyse.run_table import Row, column_of, select_rows
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord, RungRecord
@@ -50,7 +51,7 @@ class StudyLaws:
     multipliers: tuple[LawMultiplier, ...]
     curves: Mapping[str, tuple[FittedLoss, ...]]  # by arm: its law along its path
     one_floor_p: float | None  # of the F test that all arms have one E; None for one arm alone
-    equal_noise_p: float  # of Bartlett's test that all rungs have equal noise between seeds
+    rung_noise: RungNoise
 
     @property
     def arms(self) -> list[str]:
@@ -86,7 +87,7 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
             name: tuple(fitted_curve(fit, place, paths[name])) for place, name in enumerate(names)
         },
         one_floor_p=floor_p,
-        equal_noise_p=float(noise_of_rungs(list(cells.values()))[1].p_P[0]),
+        rung_noise=noise_of_rungs(list(cells.values()))[1],
     )
 
 

@@ -17,7 +17,6 @@ from paribus.analyse.laws.prediction import (
     prediction_refusal,
     read_predictions,
 )
-from paribus.analyse.laws.rung_noise import EQUAL_NOISE_LEVEL
 from paribus.analyse.run_table import column_of, select_rows
 from paribus.analyse.study_laws import LawMultiplier, StudyLaws
 from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
@@ -40,15 +39,14 @@ READINGS_TITLE = "The laws under other readings"
 READINGS_NOTE = (
     "The bootstrap keeps or turns the residuals of whole cells, the same in all arms. N without"
     " embeddings leaves out the table of tokens. With equal noise every run counts alike; it is"
-    " shown where noise differs. Huber's loss of ln L with δ = 0.001 is fitted to"
-    " each arm alone; its intervals come from redrawn cells, and need"
-    " a fourth size."
+    " shown where noise differs. Huber's loss of ln L with δ = 0.001 is fitted to each arm alone;"
+    " its intervals come from redrawn cells, and need a fourth size."
 )
 LAWS_NOTE = (
     "L = E + A/N^α + B/D^β, with N all parameters, D tokens read and L the primary yardstick."
     " Least squares on ln L, one E for all arms; 95 % intervals by profile. Lack of fit: the p of"
-    " an F test against the spread between seeds; below 0.05 points also get the variance about"
-    " their law that the residuals ask for. Definitions: docs/scaling.md."
+    " an F test against the spread between seeds; below 0.05 all points of the arm get a further"
+    " variance, which accounts for their residuals. Definitions: docs/scaling.md."
 )
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = (
@@ -140,16 +138,17 @@ def describe_noise(laws: StudyLaws) -> str:
     """How the noise between seeds differs between places of the ladder; nothing where it does
     not, as far as a test can tell.
     """
-    if laws.equal_noise_p >= EQUAL_NOISE_LEVEL:
+    if not laws.rung_noise.differs_P[0]:
         return ""
-    arms = list(zip(laws.fit.arms, laws.fit.noises, strict=True))
-    variances = [float(noise.seed_variance[0]) * cells.relative_variance_C for cells, noise in arms]
-    least, most = (100 * sqrt(end([float(end(own)) for own in variances])) for end in (min, max))
+    deviations: list[float] = []
+    for cells, noise in zip(laws.fit.arms, laws.fit.noises, strict=True):
+        for relative in cells.relative_variance_C:
+            deviations.append(100 * sqrt(float(noise.seed_variance[0]) * relative))
     return (
-        f"The noise between seeds differs between places of the ladder (Bartlett's test, p ="
-        f" {significant(laws.equal_noise_p)}): the standard deviation of a loss is from"
-        f" {significant(least)} % to {significant(most)} % of it. Points count by one over their"
-        " variance, so that the noisiest do not widen every interval."
+        "The noise between seeds differs between places of the ladder (Bartlett's test, p ="
+        f" {significant(float(laws.rung_noise.p_P[0]))}): the standard deviation of a loss is from"
+        f" {significant(min(deviations))} % to {significant(max(deviations))} % of it. Points count"
+        " by one over their variance, so that the noisiest do not widen every interval."
     )
 
 

@@ -33,7 +33,7 @@ NOISES = {"equal noise": SEED_NOISE, "noise by rung": RUNG_NOISE}
 
 
 def tolerance(share: float, n: int) -> float:
-    """Three standard errors of a share, in per cent; none where the issue's own band holds."""
+    """Three standard errors of a share, in per cent; none where the band itself must hold."""
     if n >= 2000:
         return 0.0
     return 300 * float(np.sqrt(share * (1 - share) / n))

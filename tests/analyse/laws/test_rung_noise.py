@@ -13,6 +13,7 @@ from planted_laws import (
     planted_laws,
     planted_runs,
 )
+from scipy import stats
 
 from paribus.analyse.laws.fit import fit_arm
 from paribus.analyse.laws.off_law import off_law_variance
@@ -58,6 +59,13 @@ def test_equal_noise_is_seldom_called_different():
         )
         assert found.differs_P.mean() == pytest.approx(0.05, abs=0.0125)
         assert (found.relative_PR[~found.differs_P] == 1).all()
+
+
+def test_of_one_arm_the_test_is_bartletts():
+    runs_RS = np.random.default_rng(3).normal(size=(9, 4)) * np.exp(-0.3 * TOKENS_R)[:, None]
+    squares_R = ((runs_RS - runs_RS.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    found = rung_noise(squares_R[None, None], np.full((1, 9), 3.0), TOKENS_R)
+    assert found.p_P[0] == pytest.approx(stats.bartlett(*runs_RS).pvalue, rel=1e-6)
 
 
 def test_two_rungs_or_seeds_that_agree_say_nothing():

@@ -34,7 +34,7 @@ def law_noise(misfit: ArrayLike, fit_df: int, pure_error: ArrayLike, pure_df: in
 
     An F test compares the two. Below p = .05 the law misses cell means by more than seeds explain:
     the residual over cell means then takes the place of seed noise, with its fewer degrees of
-    freedom.
+    freedom. `off_law` is 0 here: who fits the law anew finds it.
     """
     assert fit_df > 0
     misfit, pure_error = np.broadcast_arrays(

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from paribus.analyse.laws.noise import LEAST_VARIANCE
+
 Array = NDArray[np.float64]
 
 EQUAL_NOISE_LEVEL = 0.05
 TREND_DF = 10.0  # degrees of freedom that the trend over tokens counts as, beside a rung's own
 MIN_RUNGS, MIN_RUNGS_CURVED = 3, 8  # for a trend at all, and for one that may bend
 N_ROUNDS, MAX_STEP = 50, 1.0
-LEAST_SQUARES = 1e-18  # of ln loss: rounding, where runs do not differ at all
 
 
 @dataclass(frozen=True)
@@ -48,18 +49,16 @@ def rung_noise(squares_PAR: Array, df_AR: Array, log_tokens_R: Array) -> RungNoi
     likelihood). Bartlett's test says whether rungs differ. Where they do, the variance of a rung
     is drawn towards a trend over tokens, which counts as ten degrees of freedom.
     """
-    n_problems, _, n_rungs = squares_PAR.shape
-    alike = RungNoise(np.ones((n_problems, n_rungs)), np.ones(n_problems))
-    df_R = df_AR.sum(axis=0)
+    df_R, alike_PR = df_AR.sum(axis=0), np.ones(squares_PAR[:, 0].shape)
     if (df_R > 0).sum() < MIN_RUNGS:
-        return alike
+        return RungNoise(alike_PR, np.ones(len(squares_PAR)))
     arm_PA, rung_PR = _arms_times_rungs(squares_PAR, df_AR)
     p_P = _equal_noise_p(squares_PAR, df_AR, arm_PA, rung_PR)
     trend_PR = _trend(rung_PR, df_R, log_tokens_R)
     drawn_PR = (TREND_DF * trend_PR + df_R * rung_PR) / (TREND_DF + df_R)
     drawn_PR /= np.exp(np.log(drawn_PR).mean(axis=1, keepdims=True))
     differs_P = p_P < EQUAL_NOISE_LEVEL
-    return RungNoise(np.where(differs_P[:, None], drawn_PR, alike.relative_PR), p_P)
+    return RungNoise(np.where(differs_P[:, None], drawn_PR, alike_PR), p_P)
 
 
 def _arms_times_rungs(squares_PAR: Array, df_AR: Array) -> tuple[Array, Array]:
@@ -102,4 +101,4 @@ def _trend(rung_PR: Array, df_R: Array, log_tokens_R: Array) -> Array:
 
 
 def _at_least(variance: Array) -> Array:
-    return np.maximum(variance, LEAST_SQUARES)
+    return np.maximum(variance, LEAST_VARIANCE)
