@@ -150,7 +150,7 @@ if [ $n -eq 1 ]; then echo "mine-aa|12|N/A|RUNNING|0|None|"; exit; fi
 
 
 ADOPTED = (
-    "1 runs are in SLURM's queue already, with the options that they were submitted with; scancel"
+    "runs in SLURM's queue already: 1, with the options that they were submitted with; scancel"
     " 12 takes them out"
 )
 
@@ -239,8 +239,8 @@ def test_why_no_run_of_the_queue_begins_is_noted_once(
     assert failures == {}
     assert watcher.notes == [
         ADOPTED,
-        "1 runs wait in SLURM's queue, and none is being made: PartitionTimeLimit; if this does"
-        " not pass, scancel 12 takes them out, and other options after --slurm may help",
+        "runs that wait in SLURM's queue: 1, and none is being made: PartitionTimeLimit; if this"
+        " does not pass, scancel 12 takes them out, and other options after --slurm may help",
     ]
 
 

@@ -432,7 +432,7 @@ def _note_wait(work: _Round, tasks: Sequence[QueuedTask]) -> None:
     if now - work.waiting_since > WAIT_SECONDS and not work.has_noted_wait:
         work.has_noted_wait = True
         work.watcher.note(
-            f"{len(tasks)} runs wait in SLURM's queue, and none is being made:"
+            f"runs that wait in SLURM's queue: {len(tasks)}, and none is being made:"
             f" {', '.join(reasons)}; if this does not pass, scancel {work.describe_jobs()} takes"
             " them out, and other options after --slurm may help"
         )
@@ -443,8 +443,8 @@ def _note_adopted(work: _Round) -> None:
     if work.submissions:
         jobs = sorted({one.job or "" for one in work.submissions.values()})
         work.watcher.note(
-            f"{len(work.submissions)} runs are in SLURM's queue already, with the options that"
-            f" they were submitted with; scancel {' '.join(jobs)} takes them out"
+            f"runs in SLURM's queue already: {len(work.submissions)}, with the options that they"
+            f" were submitted with; scancel {' '.join(jobs)} takes them out"
         )
 
 
