@@ -211,6 +211,7 @@ def test_these_studies_are_kept() -> None:
         "in-context-hour",
         "inside-masked-hour",
         "inside-prefix-hour",
+        "ladder-hour",
         "mixed-attention-hour",
         "positions-hour",
         "positions-masked-hour",

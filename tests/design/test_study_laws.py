@@ -30,14 +30,17 @@ from paribus.record.plan import PlanRecord
 from paribus.report.laws import (
     EXPONENT_HEADING,
     READING_HEADING,
+    SHARED_HEADING,
     describe_floor,
     describe_noise,
+    describe_shared_misfit,
     describe_unbounded,
     exponent_lines,
     law_lines,
     multiplier_sentences,
     reading_lines,
 )
+from paribus.report.numbers import significant
 
 EXPONENTS = {"full": 0.45, "reverse": 0.45, "causal": 0.2}  # of size, arm by arm
 NOISE = 0.001
@@ -100,7 +103,7 @@ def test_planted_exponents_are_told_apart(plan: PlanRecord, rows: list[dict[str,
     assert words["causal", "alpha"] == ("α larger", "full")
     assert words["reverse", "alpha"][0] != "α larger"
     assert [line[0] for line in law_lines(laws)] == ["full", "reverse", "causal"]
-    assert ("causal", "full", "α") in {line[:3] for line in exponent_lines(laws)}
+    assert ("causal", "full", "α") in {line[:3] for line in exponent_lines(laws.verdicts)}
     reverse, causal = multiplier_sentences(laws)
     assert "the compute that" in reverse
     assert causal == '"causal" against "full": no compute multiplier within the data.'
@@ -114,7 +117,7 @@ def test_a_design_says_when_exponents_are_the_same(
     laws = study_laws(plan, rows)
     assert laws is not None
     assert {verdict.margin for verdict in laws.verdicts} == {0.4}
-    lines = [" ".join(line) for line in exponent_lines(laws)]
+    lines = [" ".join(line) for line in exponent_lines(laws.verdicts)]
     assert any("same exponent within ±0.4" in line for line in lines)
 
 
@@ -255,13 +258,39 @@ def test_noise_that_differs_between_durations_is_told_and_weighs_the_points(
     assert weighed.high - weighed.low < (alike.high - alike.low) / 2
 
 
+def test_arms_that_miss_their_laws_together_are_told_with_a_reading(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    assert laws.shared_misfit is None
+    assert describe_shared_misfit(laws) == ""
+    column, draws = column_of(plan.design.primary.measure.table), random.Random(7)
+    off = {(rung.size, n): exp(draws.gauss(0, 0.02)) for rung in plan.rungs for n in rung.tokens}
+    moved = [{**row, column: row[column] * off[row["size"], row["planned_tokens"]]} for row in rows]
+    other = study_laws(plan, moved)
+    assert other is not None
+    assert other.shared_misfit is not None
+    sentence = describe_shared_misfit(other)
+    assert sentence.startswith("At the same size and duration, arms miss their laws together: by ")
+    assert f"{significant(100 * other.shared_misfit.shared)} % of the loss in common" in sentence
+    assert 0.01 < other.shared_misfit.shared < 0.04
+    assert other.shared_misfit.own < 0.002
+    lines = exponent_lines(other.shared_misfit.verdicts)
+    assert all(len(line) == len(SHARED_HEADING) for line in lines)
+    by_pair = {(one.arm, one.exponent): one for one in other.shared_misfit.verdicts}
+    found = by_pair["causal", "alpha"].one_floor
+    assert found.p < 1e-6
+    assert found.estimate < -0.1
+
+
 def test_the_assumption_of_one_floor_is_told(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:
     laws = study_laws(plan, rows)
     assert laws is not None
     assert laws.one_floor_p is not None
     assert laws.one_floor_p > 0.001
     assert "must also hold, at the same level, with an E for each arm" in describe_floor(laws)
-    assert all(len(line) == len(EXPONENT_HEADING) for line in exponent_lines(laws))
+    assert all(len(line) == len(EXPONENT_HEADING) for line in exponent_lines(laws.verdicts))
 
 
 def test_three_sizes_are_too_few_to_redraw_cells(

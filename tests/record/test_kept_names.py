@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from kept_studies import FIRST_NAMES, PRESENT_NAMES, RESULTS, rows_of
 
-from paribus.record.plan import parse_plan
+from paribus.record.plan import ArmRecord, PlanRecord, parse_plan
 from paribus.record.plan_formats import PLAN_FORMAT
 from paribus.record.plan_lock import design_fingerprint
 from paribus.record.planned_runs import planned_stages
 from paribus.record.run import run_name
 
+ON_THE_LADDER = ("ladder", "ladder_sweep", "predicted")
 DATA_SEED = 10_000  # what a seed is raised by to fix the order of the text
 
 
@@ -49,7 +50,7 @@ def test_a_study_of_the_present_names_has_them_still(study: str) -> None:
     assert own == table["design_fingerprint"]
     plan, n_checked = parse_plan(table, path), 0
     for row in rows_of(RESULTS / study / "rows.csv"):
-        stages = planned_stages(plan.arms[row["arm"]])
+        stages = planned_stages(planned_arm(plan, row))
         if row["purpose"] == "stage_sweep":
             stages = stages[:1]
         elif table["design"]["tune"] and len(stages) > 1:
@@ -60,6 +61,14 @@ def test_a_study_of_the_present_names_has_them_still(study: str) -> None:
         assert run_name(chain) == row["run"]
         n_checked += 1
     assert n_checked
+
+
+def planned_arm(plan: PlanRecord, row: dict[str, str]) -> ArmRecord:
+    """The arm of a row, at its size where it is one of a ladder."""
+    for rung in plan.rungs:
+        if row["purpose"] in ON_THE_LADDER and row["size"] == str(rung.size):
+            return rung.arms[row["arm"]]
+    return plan.arms[row["arm"]]
 
 
 def swept_training(training: dict[str, Any], row: dict[str, str]) -> dict[str, Any]:

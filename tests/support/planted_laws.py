@@ -1,4 +1,6 @@
-"""Planted laws on the ladder's design: 5 widths of 6 layers, 13 cells of 3 seeds, 5 arms."""
+"""Planted laws on the places of the kept ladder: 5 widths of 6 layers, 13 cells of 3 seeds, 5
+arms.
+"""
 
 from __future__ import annotations
 
@@ -14,42 +16,52 @@ from paribus.analyse.laws.rung_noise import rung_noise
 
 Array = NDArray[np.float64]
 
-WIDTHS = (64, 96, 128, 192, 256)
 N_SEEDS = 3
-N_CELLS = 13
-N_TOKENS_IN_TABLE = 4096
+# As in the plan of ladder-hour, from which tests/analyse/laws/test_recovery.py reads them anew.
+TOKENS = (  # of each size, from the narrowest
+    (1500160, 6000640, 24002560),
+    (3356160, 13424640, 53698560),
+    (5949440, 23797760, 95191040),
+    (13347840, 53391360),
+    (23695360, 94781440),
+)
+PARAMETERS = {  # of each size, with the tied table
+    "causal": (562176, 1064448, 1714176, 3456000, 5787648),
+    "prefix": (562176, 1064448, 1714176, 3456000, 5787648),
+    "3+3": (563072, 1065792, 1715968, 3458688, 5791232),
+    "shared": (563840, 1066944, 1717504, 3460992, 5794304),
+    "2P": (962816, 1886208, 3104512, 6425856, 10926848),
+}
+PREDICTED_PARAMETERS, PREDICTED_TOKENS = 10391040, 94_000_000  # of a decoder
+N_CELLS = sum(map(len, TOKENS))
 # The standard deviation of ln loss between seeds: more than the median over the arms of
 # encoder-decoder-hour, 0.0023.
 SEED_NOISE = 0.0032
-# The same for each cell of the ladder, in the order of `ladder`: pooled over the arms of a ladder
-# that was not finished. The last three were not run, and are taken to be a little less noisy.
+# The same for each cell of the ladder, in the order of `ladder`: that of ladder-hour, pooled over
+# its arms.
 RUNG_NOISE = np.array(
     [
-        *(0.037, 0.0050, 0.0019),
-        *(0.029, 0.0018, 0.0024),
-        *(0.0048, 0.0034, 0.00099),
-        *(0.0017, 0.0015),
-        *(0.0015, 0.0012),
+        *(0.0370, 0.0050, 0.0019),
+        *(0.0293, 0.0018, 0.0024),
+        *(0.0048, 0.0029, 0.0017),
+        *(0.0032, 0.0018),
+        *(0.0020, 0.0014),
     ]
 )
-# Block parameters over those of a causal stack: causal, prefix, encoder-decoder of 3+3, shared, 2P.
-ARM_SIZES = {"causal": 1.0, "prefix": 1.0, "3+3": 1.17, "shared": 1.33, "2P": 2.33}
 N_CENTRE, D_CENTRE = 2e6, 2e7
 
 
-def ladder(size: float = 1.0) -> list[tuple[float, float]]:
+def ladder(arm: str = "causal") -> list[tuple[int, int]]:
     """Parameters with the tied table, and tokens, of every cell of an arm."""
-    cells: list[tuple[float, float]] = []
-    for width in WIDTHS:
-        blocks = 72 * width**2  # six layers of 12·d²
-        for ratio in (5, 20, 80) if width <= 128 else (5, 20):
-            cells.append((size * blocks + N_TOKENS_IN_TABLE * width, ratio * blocks))
+    cells: list[tuple[int, int]] = []
+    for n_parameters, durations in zip(PARAMETERS[arm], TOKENS, strict=True):
+        cells += [(n_parameters, n_tokens) for n_tokens in durations]
     return cells
 
 
 def ladder_cells(arm: str = "causal") -> LawCells:
     """The cells of an arm, without losses."""
-    places = np.log(np.array(ladder(ARM_SIZES[arm])))
+    places = np.log(np.array(ladder(arm)))
     return LawCells(
         arm=arm,
         log_parameters_C=places[:, 0],
@@ -107,9 +119,10 @@ def planted_runs(
     arm: str = "causal",
     noise: float | Array = SEED_NOISE,
     cells_off: float = 0.0,
+    rungs_off_PC: Array | float = 0.0,
 ) -> PlantedRuns:
     """Three seeds of every cell, with one noise or one for each cell; `cells_off` moves whole
-    cells off their law.
+    cells off their law, and `rungs_off_PC` all arms alike.
     """
     cells = ladder_cells(arm)
     noise_C = np.broadcast_to(noise, N_CELLS)
@@ -118,7 +131,7 @@ def planted_runs(
     means = seeds.mean(axis=2)
     return PlantedRuns(
         cells=cells,
-        log_loss_PC=true_log_loss(laws_P5, cells) + off + means,
+        log_loss_PC=true_log_loss(laws_P5, cells) + off + rungs_off_PC + means,
         squares_PC=((seeds - means[:, :, None]) ** 2).sum(axis=2),
     )
 

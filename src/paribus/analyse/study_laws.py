@@ -23,6 +23,7 @@ from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_interval
 from paribus.analyse.laws.points import LawPoint, cells_by_arm, noise_of_rungs
 from paribus.analyse.laws.prediction import REFUSAL, LawPrediction, predict_loss
 from paribus.analyse.laws.rung_noise import RungNoise
+from paribus.analyse.laws.shared_misfit import SharedMisfit, shared_misfit
 from paribus.analyse.run_table import Row, column_of, select_rows
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord, RungRecord
@@ -52,6 +53,7 @@ class StudyLaws:
     curves: Mapping[str, tuple[FittedLoss, ...]]  # by arm: its law along its path
     one_floor_p: float | None  # of the F test that all arms have one E; None for one arm alone
     rung_noise: RungNoise
+    shared_misfit: SharedMisfit | None  # None where arms do not miss their laws together
 
     @property
     def arms(self) -> list[str]:
@@ -88,6 +90,7 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
         },
         one_floor_p=floor_p,
         rung_noise=noise_of_rungs(list(cells.values()))[1],
+        shared_misfit=shared_misfit(cells, pairs, margin),
     )
 
 

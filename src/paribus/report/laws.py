@@ -34,6 +34,7 @@ from paribus.report.size_trends import trend_section
 
 LAWS_TITLE = "Laws"
 EXPONENTS_TITLE = "Do exponents differ?"
+SHARED_TITLE = "If arms miss their laws together"
 PREDICTIONS_TITLE = "Predicted before it was run"
 READINGS_TITLE = "The laws under other readings"
 READINGS_NOTE = (
@@ -52,6 +53,7 @@ LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = (
     *("arm", "against", "exponent", "difference", "interval", "with an E each", "verdict"),
 )
+SHARED_HEADING = (*EXPONENT_HEADING[:-1], "in this reading")
 READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
 NOT_RUN, NO_BOUND = "not run yet", "no bound"
@@ -78,10 +80,10 @@ def law_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
     return lines
 
 
-def exponent_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
+def exponent_lines(verdicts: Sequence[ExponentVerdict]) -> list[tuple[str, ...]]:
     """A line for each exponent of each pair that the design judges."""
     lines: list[tuple[str, ...]] = []
-    for one in laws.verdicts:
+    for one in verdicts:
         found, own = one.one_floor, one.own_floors
         lines.append(
             (
@@ -105,6 +107,21 @@ def describe_floor(laws: StudyLaws) -> str:
         f"That all arms have one E is assumed; the p of the F test of it is"
         f" {significant(laws.one_floor_p)}, and it sees little. So a word about an exponent must"
         " also hold, at the same level, with an E for each arm."
+    )
+
+
+def describe_shared_misfit(laws: StudyLaws) -> str:
+    """How far arms of a rung are off their laws together; empty where they are not."""
+    found = laws.shared_misfit
+    if found is None:
+        return ""
+    return (
+        f"At the same size and duration, arms miss their laws together: by"
+        f" {significant(100 * found.shared)} % of the loss in common and by"
+        f" {significant(100 * found.own)} % each by itself, beyond what seeds explain (standard"
+        f" deviations; the p that nothing is common is {significant(found.p)}). What is common"
+        " cancels in a difference, so it is no noise of one. Fitted in that way, exponents differ"
+        " as follows. This is another reading: the verdicts are those above."
     )
 
 
@@ -238,8 +255,12 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         "unbounded": describe_unbounded(laws),
         "noise": describe_noise(laws),
         "laws": law_lines(laws),
-        "exponents": exponent_lines(laws),
+        "exponents": exponent_lines(laws.verdicts),
         "floor": describe_floor(laws),
+        "shared_misfit": describe_shared_misfit(laws),
+        "shared_exponents": exponent_lines(laws.shared_misfit.verdicts)
+        if laws.shared_misfit
+        else [],
         "readings": reading_lines(laws, report.law_readings),
         "rates": ladder_rate_lines(report),
         "rate_law": describe_rate_law(report),

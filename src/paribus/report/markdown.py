@@ -32,6 +32,8 @@ from paribus.report.laws import (
     READING_HEADING,
     READINGS_NOTE,
     READINGS_TITLE,
+    SHARED_HEADING,
+    SHARED_TITLE,
     law_section,
 )
 from paribus.report.limits import describe_yardstick, limitations
@@ -231,6 +233,9 @@ def _law_section(report: ReportData) -> Iterator[str]:
     yield from _trend_section(section)
     yield f"\n### {READINGS_TITLE}\n\n{_escape_markdown(READINGS_NOTE)}\n"
     yield from _table(READING_HEADING, section["readings"])
+    if section["shared_exponents"]:
+        yield f"\n### {SHARED_TITLE}\n\n{_escape_markdown(section['shared_misfit'])}\n"
+        yield from _table(SHARED_HEADING, section["shared_exponents"])
     if section["rates"]:
         yield f"\n### {RATES_TITLE}\n\n{_escape_markdown(section['rate_law'])}\n"
         yield from _table(ladder_rate_heading(report), section["rates"])

@@ -43,6 +43,8 @@ from paribus.report.laws import (
     READING_HEADING,
     READINGS_NOTE,
     READINGS_TITLE,
+    SHARED_HEADING,
+    SHARED_TITLE,
     law_section,
 )
 from paribus.report.limits import describe_yardstick, limitations
@@ -198,6 +200,7 @@ def _table_values(report: ReportData) -> dict[str, Any]:
             PREDICTION_HEADING,
             READING_HEADING,
             ladder_rate_heading(report),
+            SHARED_HEADING,
         ),
         "law_titles": (
             LAWS_TITLE,
@@ -205,6 +208,7 @@ def _table_values(report: ReportData) -> dict[str, Any]:
             PREDICTIONS_TITLE,
             READINGS_TITLE,
             RATES_TITLE,
+            SHARED_TITLE,
         ),
         "readings_note": READINGS_NOTE,
         "trends_title": TRENDS_TITLE,

@@ -4,7 +4,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from planted_laws import ARM_SIZES, N_TOKENS_IN_TABLE, WIDTHS, one_arm, planted_laws, steeper
+from planted_laws import PARAMETERS, TOKENS, one_arm, planted_laws, steeper
 
 from paribus.analyse.laws.equal_loss import (
     EqualLoss,
@@ -22,10 +22,8 @@ LAW = np.array(
 
 def path_of(arm, flops=6.0):
     rungs = []
-    for width in WIDTHS:
-        blocks = 72 * width**2
-        parameters = ARM_SIZES[arm] * blocks + N_TOKENS_IN_TABLE * width
-        rungs.append((flops * parameters * 20 * blocks, parameters, 20 * blocks))
+    for parameters, durations in zip(PARAMETERS[arm], TOKENS, strict=True):
+        rungs.append((flops * parameters * durations[1], parameters, durations[1]))
     return compute_path(rungs)
 
 

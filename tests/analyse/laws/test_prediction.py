@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted_laws import N_TOKENS_IN_TABLE, one_arm, planted_laws, planted_runs
+from planted_laws import PREDICTED_PARAMETERS, PREDICTED_TOKENS, one_arm, planted_laws, planted_runs
 
 from paribus.analyse.laws.fit import ScalingLaw, fit_arm
 from paribus.analyse.laws.prediction import compare_with_outcome, predict_loss
 from paribus.errors import SpecError
 
-PLACE = (72 * 352**2 + N_TOKENS_IN_TABLE * 352, 94e6)  # the ladder's largest run
+PLACE = (PREDICTED_PARAMETERS, PREDICTED_TOKENS)  # the ladder's largest run
 LAW = planted_laws(np.random.default_rng(1), 1)[0]
 
 
@@ -18,8 +18,8 @@ def test_exact_points_predict_the_loss():
     prediction = predict_loss(fit_arm(one_arm(1, LAW, noise=1e-7)), *PLACE)
     assert prediction.loss == pytest.approx(ScalingLaw(*LAW).loss(*PLACE), rel=1e-5)
     assert prediction.low < prediction.loss < prediction.high
-    assert prediction.size_ratio == pytest.approx(PLACE[0] / (72 * 256**2 + 4096 * 256))
-    assert prediction.token_ratio == pytest.approx(94e6 / (20 * 72 * 256**2))
+    assert prediction.size_ratio == pytest.approx(PLACE[0] / 5787648)
+    assert prediction.token_ratio == pytest.approx(94e6 / 95191040)
 
 
 @pytest.mark.parametrize("cells_off", [0.0, 0.005])

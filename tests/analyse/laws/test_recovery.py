@@ -8,7 +8,7 @@ import pytest
 from kept_studies import RESULTS, rows_of
 from numpy.typing import NDArray
 from planted_laws import (
-    ARM_SIZES,
+    PARAMETERS,
     RUNG_NOISE,
     SEED_NOISE,
     fit_planted,
@@ -47,7 +47,7 @@ def coverage(
     """
     rng = np.random.default_rng(seed)
     laws = planted_laws(rng, n_laws)
-    own, *others = [planted_runs(rng, laws, arm, noise, cells_off) for arm in ARM_SIZES]
+    own, *others = [planted_runs(rng, laws, arm, noise, cells_off) for arm in PARAMETERS]
     fit = fit_planted([own], beside=others)
     covered: dict[str, float] = {}
     for place, name in enumerate(QUANTITIES):
@@ -94,7 +94,7 @@ def rejections(
     rng = np.random.default_rng(3)
     laws = planted_laws(rng, n_laws)
     runs = []
-    for number, (arm, own_noise) in enumerate(zip(ARM_SIZES, noise, strict=True)):
+    for number, (arm, own_noise) in enumerate(zip(PARAMETERS, noise, strict=True)):
         own = steeper(laws, alpha) if number == 1 else laws
         moved = rng.uniform(-0.1, 0.1, size=(n_laws, 2))
         own = own + np.column_stack([np.zeros(n_laws), moved, np.zeros((n_laws, 2))])
@@ -119,13 +119,13 @@ def test_equal_exponents_are_seldom_rejected_but_sometimes(n_laws):
 @pytest.mark.slow
 def test_equal_exponents_are_seldom_rejected_where_noise_differs_between_rungs():
     for share in rejections(2000, (RUNG_NOISE,) * 5).values():
-        assert 3.0 <= share <= 6.5
+        assert 3.5 <= share <= 6.5
 
 
 @pytest.mark.slow
 def test_arms_as_noisy_as_the_measured_ones_are_not_called_different():
     for share in rejections(2000, MEASURED_NOISE).values():
-        assert 3.0 <= share <= 6.5
+        assert 3.5 <= share <= 6.5
 
 
 def test_degrees_of_freedom_come_from_the_arms_that_are_compared():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from planted_laws import (
-    ARM_SIZES,
+    PARAMETERS,
     exact_points,
     fit_planted,
     ladder_cells,
@@ -84,7 +84,7 @@ def test_arms_share_one_floor_and_keep_their_own_exponents():
     laws[:, 0] = 1.7
     arms = [
         planted_runs(rng, law[None], arm, noise=1e-6).problem(0)
-        for law, arm in zip(laws, ARM_SIZES, strict=True)
+        for law, arm in zip(laws, PARAMETERS, strict=True)
     ]
     fit = fit_arms(arms)
     assert fit.model.n_parameters == 21

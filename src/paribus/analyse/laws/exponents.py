@@ -98,7 +98,7 @@ def compare_exponents(
     _require_pairs(arms, pairs, margin)
     cells = list(arms.values())
     shared, separate = fit_arms(cells), fit_arms(cells, shared_floor=False)
-    return list(_verdicts(list(arms), pairs, margin, shared, separate))
+    return list(exponent_verdicts(list(arms), pairs, margin, shared, separate))
 
 
 def _require_pairs(
@@ -116,13 +116,14 @@ def _require_pairs(
             raise SpecError(f"pairs: {pair[0]!r} is compared with itself; name two arms")
 
 
-def _verdicts(
+def exponent_verdicts(
     names: Sequence[str],
     pairs: Sequence[tuple[str, str]],
     margin: float,
     shared: LawFit,
     separate: LawFit,
 ) -> Iterator[ExponentVerdict]:
+    """α and β of each pair of arms, from the fits with one E and with an E for each arm."""
     n_tests = 2 * len(pairs)
     for arm, against in pairs:
         places = names.index(arm), names.index(against)

@@ -58,7 +58,7 @@ class LawFit:
     data: LawData  # weights are one over the variance of a cell mean about its law
     best: Solution
     noises: tuple[LawNoise, ...]  # one for each arm
-    df_P: Array  # the fewest degrees of freedom of any arm's noise
+    df_P: Array  # the fewest degrees of freedom of any arm's noise, or those of what arms share
 
     @property
     def model(self) -> LawModel:
@@ -77,8 +77,11 @@ def effective_df(fit: LawFit, weights_PQ: Array) -> Array:
     """Degrees of freedom of the noise of a linear function of the parameters (Satterthwaite).
 
     Arms have their own noise. What each of them adds to the variance says how much its degrees of
-    freedom count.
+    freedom count. Where arms share a part of their noise, the degrees of freedom are those of the
+    fit.
     """
+    if fit.data.rung_variance is not None:
+        return fit.df_P
     variance = covariance(fit.data, fit.best)
     towards_PQ = (variance @ weights_PQ[..., None])[..., 0]
     _, jacobian = law_jacobian(fit.model, fit.best.theta_PQ)

@@ -4,7 +4,7 @@ reject, everything else fitted anew at each value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from paribus.analyse.laws.solver import (
     Solution,
     law_jacobian,
 )
-from paribus.analyse.laws.starts import solve_from_each
+from paribus.analyse.laws.starts import grid_starts, solve_from_each
 
 QUANTITIES = ("E", "lnA", "lnB", "alpha", "beta")
 N_EXPANSIONS, N_REFINEMENTS = 12, 12
@@ -67,14 +67,14 @@ def difference(model: LawModel, name: str, arm: int, against: int) -> Functional
 
 
 def signed_root(
-    data: LawData, best: Solution, functional: Functional, values_P: Array, warm_PQ: Array
+    data: LawData, best: Solution, functional: Functional, values_P: Array, *starts_PQ: Array
 ) -> tuple[Array, Array]:
     """±√(S(value) − S_min) where the functional is held at a value, in units of the noise, and the
-    parameters there. Under the law it follows t, and its square F.
+    parameters there, from several starts. Under the law it follows t, and its square F.
     """
     restriction, offset_PQ = _restriction(data.model, functional, values_P)
     shifted = _linear_shift(data, best, functional, values_P)
-    found = solve_from_each(data, np.stack([shifted, warm_PQ]), restriction, offset_PQ)
+    found = solve_from_each(data, np.stack([shifted, *starts_PQ]), restriction, offset_PQ)
     excess = np.maximum(found.misfit_P - best.misfit_P, 0)
     sign = np.sign(values_P - best.theta_PQ @ functional.weights_Q)
     return sign * np.sqrt(excess), found.theta_PQ
@@ -85,7 +85,8 @@ def profile_p(
 ) -> Array:
     """The p of the F test that a functional has a value."""
     values = np.full(len(best.misfit_P), value)
-    root, _ = signed_root(data, best, functional, values, best.theta_PQ)
+    starts = [best.theta_PQ, *_far_starts(data, best)]
+    root, _ = signed_root(data, best, functional, values, *starts)
     return fdtrc(1, df, root**2)
 
 
@@ -97,13 +98,19 @@ def profile_interval(
     The lower end of an E that is not bounded below is 0.
     """
     critical_P = stdtrit(df, (1 + level) / 2)
-    low = _end(data, best, functional, critical_P, -1.0)
-    high = _end(data, best, functional, critical_P, 1.0)
+    far_starts = _far_starts(data, best)
+    low = _end(data, best, functional, critical_P, -1.0, far_starts)
+    high = _end(data, best, functional, critical_P, 1.0, far_starts)
     return low, high
 
 
 def _end(
-    data: LawData, best: Solution, functional: Functional, critical_P: Array, side: float
+    data: LawData,
+    best: Solution,
+    functional: Functional,
+    critical_P: Array,
+    side: float,
+    far_starts: Sequence[Array],
 ) -> Array:
     """Where the signed root passes the quantile on one side: outward in doubling steps, then by
     false position.
@@ -116,7 +123,8 @@ def _end(
     left = np.arange(len(estimate))
     for expansion in range(N_EXPANSIONS):
         trial = np.maximum(estimate[left] + width[left] * 2.0**expansion, functional.least)
-        root, theta = signed_root(data.rows(left), _rows(best, left), functional, trial, warm[left])
+        starts = [one[left] for one in (warm, *far_starts)]
+        root, theta = signed_root(data.rows(left), _rows(best, left), functional, trial, *starts)
         past = np.abs(root) > critical_P[left]
         outside[left[past]], root_out[left[past]] = trial[past], np.abs(root[past])
         inside[left[~past]], root_in[left[~past]] = trial[~past], np.abs(root[~past])
@@ -126,7 +134,8 @@ def _end(
         left = left[~past & ~at_limit]
         if not len(left):
             break
-    _refine(data, best, functional, critical_P, (inside, outside, root_in, root_out, warm))
+    bracket = inside, outside, root_in, root_out, warm
+    _refine(data, best, functional, critical_P, bracket, far_starts)
     return outside
 
 
@@ -136,6 +145,7 @@ def _refine(
     functional: Functional,
     critical_P: Array,
     bracket: tuple[Array, Array, Array, Array, Array],
+    far_starts: Sequence[Array],
 ) -> None:
     """Narrow each bracket until the root at its outer end is the quantile (Illinois rule)."""
     inside, outside, root_in, root_out, warm = bracket
@@ -148,7 +158,8 @@ def _refine(
             return
         share = gap_in[left] / (gap_in[left] - gap_out[left])
         trial = inside[left] + share * (outside[left] - inside[left])
-        root, theta = signed_root(data.rows(left), _rows(best, left), functional, trial, warm[left])
+        starts = [one[left] for one in (warm, *far_starts)]
+        root, theta = signed_root(data.rows(left), _rows(best, left), functional, trial, *starts)
         root = np.abs(root)
         past = root > critical_P[left]
         far, near, gap = left[past], left[~past], root - critical_P[left]
@@ -183,7 +194,7 @@ def _restriction(
 def covariance(data: LawData, best: Solution) -> Array:
     """The covariance of the parameters by linear approximation; an E of 0 is held there."""
     _, jacobian = law_jacobian(data.model, best.theta_PQ)
-    hessian = np.swapaxes(jacobian * data.weights_PC[..., None], 1, 2) @ jacobian
+    hessian = np.swapaxes(data.weighted(jacobian), 1, 2) @ jacobian
     resting = data.model.is_floor_Q & (best.theta_PQ <= 0)
     hessian = np.where(resting[:, :, None] | resting[:, None, :], 0, hessian)
     # of a parameter that the cells say nothing of: its variance stays a number
@@ -201,6 +212,24 @@ def _standard_error(data: LawData, best: Solution, functional: Functional) -> Ar
     error = np.sqrt(np.einsum("q,pqr,r->p", functional.weights_Q, variance, functional.weights_Q))
     # an E that rests at 0 has none; a tenth of the loss is a step of its order
     return np.where(error > 0, error, 0.1)
+
+
+def _far_starts(data: LawData, best: Solution) -> list[Array]:
+    """The best fit with each E at two thirds of the smallest loss, if the best fit of all has an E
+    of 0: far from it there may be a second valley, which a profile has to know of.
+    """
+    is_floor_Q = data.model.is_floor_Q
+    resting = np.flatnonzero((is_floor_Q & (best.theta_PQ <= 0)).any(axis=1))
+    if not len(resting):
+        return []
+    part = data.rows(resting)
+    held = Restriction(np.eye(len(is_floor_Q))[:, ~is_floor_Q], is_floor_Q[~is_floor_Q])
+    floor_P = np.exp(part.log_loss_PC.min(axis=1)) * 2 / 3
+    starts = np.concatenate([best.theta_PQ[None, resting], grid_starts(part)])
+    offset_PQ = is_floor_Q * floor_P[:, None]
+    theta_PQ = best.theta_PQ.copy()
+    theta_PQ[resting] = solve_from_each(part, starts, held, offset_PQ).theta_PQ
+    return [theta_PQ]
 
 
 def _linear_shift(data: LawData, best: Solution, functional: Functional, values_P: Array) -> Array:

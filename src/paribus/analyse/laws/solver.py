@@ -1,11 +1,12 @@
 """Least squares of ln L = ln(E + A/N^α + B/D^β), many problems at once: Levenberg–Marquardt with
 the analytic Jacobian.
 
-Problems share the cells and differ in losses and weights. Parameters are E itself, which is kept
+Problems share the cells and differ in losses and weights; cells of a rung may share a part of their
+variance. Parameters are E itself, which is kept
 at 0 or above, a = ln A − α·x₀ and b = ln B − β·z₀ at the centre (x₀, z₀) of ln N and ln D, and the
 exponents. So A and B are positive, and a is nearly independent of α. Several arms may share an E.
 
-Shapes: P problems, C cells, Q parameters, F free parameters under a restriction.
+Shapes: P problems, C cells, R rungs, Q parameters, F free parameters under a restriction.
 """
 
 from __future__ import annotations
@@ -83,16 +84,42 @@ class Restriction:
 
 
 @dataclass(frozen=True)
+class RungVariance:
+    """What all cells of a rung are off by together: its variance, beside that of each cell."""
+
+    shared_P: Array
+    is_of_CR: Array  # 1 where a cell is of a rung
+
+    def rows(self, rows: NDArray[np.intp]) -> RungVariance:
+        """Some of the problems, in this order, also repeated."""
+        return RungVariance(self.shared_P[rows], self.is_of_CR)
+
+
+@dataclass(frozen=True)
 class LawData:
     """Losses of many problems at the cells of a model; weights are runs over their variance."""
 
     model: LawModel
     log_loss_PC: Array
     weights_PC: Array
+    rung_variance: RungVariance | None = None
 
     def rows(self, rows: NDArray[np.intp]) -> LawData:
         """Some of the problems, in this order, also repeated."""
-        return LawData(self.model, self.log_loss_PC[rows], self.weights_PC[rows])
+        shared = None if self.rung_variance is None else self.rung_variance.rows(rows)
+        return LawData(self.model, self.log_loss_PC[rows], self.weights_PC[rows], shared)
+
+    def weighted(self, values_PCX: Array, weights_PC: Array | None = None) -> Array:
+        """The inverse of the covariance of cells, times columns of values."""
+        weights_PC = self.weights_PC if weights_PC is None else weights_PC
+        weighted_PCX = values_PCX * weights_PC[..., None]
+        if self.rung_variance is None:
+            return weighted_PCX
+        shared_P, is_of_CR = self.rung_variance.shared_P, self.rung_variance.is_of_CR
+        # by the formula of Sherman and Morrison, rung by rung
+        known_PR = shared_P[:, None] / (1 + shared_P[:, None] * (weights_PC @ is_of_CR))
+        common_PRX = known_PR[..., None] * (is_of_CR.T @ weighted_PCX)
+        return weighted_PCX - weights_PC[..., None] * (is_of_CR @ common_PRX)
 
 
 @dataclass(frozen=True)
@@ -172,7 +199,7 @@ def _descend(
     phi_PF = np.where(restriction.is_floor_F, np.maximum(phi_PF, 0), phi_PF)
     matrix = restriction.matrix_QF
     residual = data.log_loss_PC - fitted_log_loss(data.model, offset_PQ + phi_PF @ matrix.T)
-    misfit_P = _cost(residual, data.weights_PC, delta)
+    misfit_P = _cost(data, residual, delta)
     damping_P = np.full(len(phi_PF), 1e-3)
     left = np.arange(len(phi_PF))  # problems that have not converged
     for _ in range(MAX_STEPS):
@@ -183,7 +210,7 @@ def _descend(
         moved = phi + step
         moved = np.where(restriction.is_floor_F, np.maximum(moved, 0), moved)
         residual = part.log_loss_PC - fitted_log_loss(data.model, offset + moved @ matrix.T)
-        cost, before = _cost(residual, part.weights_PC, delta), misfit_P[left]
+        cost, before = _cost(part, residual, delta), misfit_P[left]
         better = cost < before
         phi_PF[left[better]] = moved[better]
         misfit_P[left[better]] = cost[better]
@@ -194,14 +221,16 @@ def _descend(
     return phi_PF, misfit_P
 
 
-def _cost(residual_PC: Array, weights_PC: Array, delta: float | None) -> Array:
+def _cost(data: LawData, residual_PC: Array, delta: float | None) -> Array:
     """The weighted sum of squares, or of Huber's loss twice, which is the square near 0."""
+    if data.rung_variance is not None:
+        return (residual_PC * data.weighted(residual_PC[..., None])[..., 0]).sum(axis=-1)
     if delta is None:
         cost_PC = residual_PC**2
     else:
         size = np.abs(residual_PC)
         cost_PC = np.where(size <= delta, size**2, delta * (2 * size - delta))
-    return (weights_PC * cost_PC).sum(axis=-1)
+    return (data.weights_PC * cost_PC).sum(axis=-1)
 
 
 def _step(
@@ -220,7 +249,7 @@ def _step(
         weights = weights * delta / np.maximum(np.abs(residual), delta)
     if restriction.matrix_QF.shape[0] != restriction.matrix_QF.shape[1]:
         jacobian = jacobian @ restriction.matrix_QF
-    weighted = jacobian * weights[..., None]
+    weighted = data.weighted(jacobian, weights)
     gradient_PF = (weighted * residual[..., None]).sum(axis=1)
     hessian = np.swapaxes(weighted, 1, 2) @ jacobian
     resting = restriction.is_floor_F & (phi_PF <= 0) & (gradient_PF < 0)
