@@ -39,6 +39,23 @@ def test_each_stage_stands_on_the_tables_beside_the_stages():
     assert (first.training.length, second.training.length) == (16, 16)
 
 
+@pytest.mark.parametrize(
+    ("own", "rate"),
+    [
+        ("adamw", 0.007),
+        ({"kind": "adamw", "decay": 0.0}, 0.007),
+        ({"decay": 0.0}, 0.007),
+        ({"kind": "muon", "rate": 0.01}, 0.01),
+    ],
+)
+def test_a_stage_that_names_the_default_kind_keeps_what_is_shared_of_it(own, rate):
+    shared = {**TRAINING, "optimizer": {"rate": 0.007}}
+    later = {"kind": "adapt", "training": {"optimizer": own}}
+    first, second = load_run(table(later, training=shared)).stages
+    assert first.training.optimizer.rate == 0.007
+    assert second.training.optimizer.rate == rate
+
+
 def test_one_table_each_is_one_stage():
     alone = {"architecture": {"preset": "gpt2"}, "training": TRAINING}
     assert load_run(alone).stages == load_run({**alone, "stages": [{}]}).stages

@@ -197,6 +197,9 @@ def _read_stages(
         return None if stage is None else (stage,)
     if "kind" in table:
         problems.append(f"kind is {table['kind']!r} beside stages; write it in one of them")
+    if isinstance(shared.get("training"), Mapping):
+        # a stage that names a kind which is the default keeps what is shared of it
+        shared["training"] = fill_default_kinds(dict(shared["training"]), Training)
     tables = _numbered_tables(table["stages"], problems)
     stages: list[Stage | None] = []
     for number, own in enumerate(tables):
