@@ -195,8 +195,9 @@ def test_a_ladder_is_swept_and_climbed(study_cache: Path, tmp_path: Path) -> Non
     assert ladder_rate_heading(report)[1:] == tuple(f"d_model {n}" for n in (16, 24, 32, 40))
     assert [line[0] for line in ladder_rate_lines(report)] == ["full", "causal"]
     assert "95 % interval" in describe_rate_law(report)
-    assert "Rates on the ladder" in markdown_report(report)
-    assert "Rates on the ladder" in render_page(report)
+    for shown in (markdown_report(report), render_page(report)):
+        assert "Rates on the ladder" in shown
+        assert "Gains at every size" in shown
     before = (study.folder / LADDER_RATES_FILE).read_bytes()
     run(design_table(changes), name="swept", execution=execution)
     assert (study.folder / LADDER_RATES_FILE).read_bytes() == before

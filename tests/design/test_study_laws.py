@@ -4,11 +4,14 @@ import random
 from dataclasses import replace
 from math import exp
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from scipy import stats
 from trained_study import make_small_plan
 
+from paribus.analyse.ladder_gains import ladder_gains
 from paribus.analyse.law_sensitivity import BOOTSTRAP, EQUAL_NOISE, HUBER, NON_EMBEDDING
 from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.laws.prediction import prediction_refusal, read_predictions
@@ -282,6 +285,41 @@ def test_arms_that_miss_their_laws_together_are_told_with_a_reading(
     found = by_pair["causal", "alpha"].one_floor
     assert found.p < 1e-6
     assert found.estimate < -0.1
+
+
+def test_gains_at_every_size_are_those_of_paired_seeds(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    gains = ladder_gains(plan, rows)
+    assert len(gains) == 2 * 4 * 3
+    assert {(one.arm, one.against) for one in gains} == {("reverse", "full"), ("causal", "full")}
+    column = column_of(plan.design.primary.measure.table)
+    shortest = next(rung.tokens[0] for rung in plan.rungs if rung.size == 32)
+    by_seed: dict[str, dict[int, float]] = {"full": {}, "causal": {}}
+    for row in rows:
+        if row["arm"] in by_seed and (row["size"], row["planned_tokens"]) == (32, shortest):
+            by_seed[row["arm"]][row["seed"]] = row[column]
+    expected = [by_seed["full"][seed] - by_seed["causal"][seed] for seed in (1, 2, 3)]
+    (found,) = [
+        one
+        for one in gains
+        if (one.arm, one.size) == ("causal", 32) and round(one.tokens_per_parameter) == 2
+    ]
+    assert found.mean == pytest.approx(fmean(expected))
+    assert found.interval is not None
+    half = stats.t.ppf(0.975, 2) * stdev(expected) / 3**0.5
+    assert found.interval == pytest.approx((found.mean - half, found.mean + half))
+
+
+def test_a_gain_of_one_seed_has_no_interval_and_one_of_none_is_left_out(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    one_seed = [row for row in rows if row["arm"] != "causal" or row["seed"] == 2]
+    by_arm = {one.arm: one for one in ladder_gains(plan, one_seed)}
+    assert by_arm["causal"].interval is None
+    assert by_arm["reverse"].interval is not None
+    without = [row for row in rows if row["arm"] != "causal"]
+    assert {one.arm for one in ladder_gains(plan, without)} == {"reverse"}
 
 
 def test_the_assumption_of_one_floor_is_told(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:

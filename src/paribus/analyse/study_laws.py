@@ -71,7 +71,7 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     floor_p = None
     if len(names) > 1:
         floor_p = float(one_floor_p(fit, fit_arms(list(cells.values()), shared_floor=False))[0])
-    pairs = [pair for pair in _pairs(plan) if set(pair) <= set(names)]
+    pairs = [pair for pair in judged_pairs(plan) if set(pair) <= set(names)]
     ladder = plan.design.ladder
     margin = (ladder and ladder.exponent_margin) or EXPONENT_MARGIN
     paths = {name: compute_path(_path(plan, name)) for name in names}
@@ -173,7 +173,7 @@ def _rung(plan: PlanRecord, size: int) -> RungRecord:
     return next(rung for rung in plan.rungs if rung.size == size)
 
 
-def _pairs(plan: PlanRecord) -> list[Pair]:
+def judged_pairs(plan: PlanRecord) -> list[Pair]:
     """The pairs that the design judges: those it names, or each arm against the baseline."""
     if plan.design.comparisons is not None:
         return [(arm, against) for arm, against in plan.design.comparisons]

@@ -19,6 +19,7 @@ from paribus.analyse.laws.prediction import (
 )
 from paribus.analyse.run_table import column_of, select_rows
 from paribus.analyse.study_laws import LawMultiplier, StudyLaws
+from paribus.report.ladder_gains import describe_ladder_gains, ladder_gain_lines
 from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
 from paribus.report.numbers import (
     DASH,
@@ -244,14 +245,17 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
     laws = report.laws
     if laws is None:
         return None
+    gains = {"gains": ladder_gain_lines(report), "gains_note": describe_ladder_gains(report)}
     if isinstance(laws, str):
         return {
+            **gains,
             "fault": laws,
             "refusal": describe_refusal(report.predictions),
             "unknown_arms": describe_unknown_arms(report),
             **trend_section(report),
         }
     return {
+        **gains,
         "unbounded": describe_unbounded(laws),
         "noise": describe_noise(laws),
         "laws": law_lines(laws),

@@ -20,6 +20,7 @@ from paribus.report.hyperparameters import (
     hyperparameter_caption,
     hyperparameter_tables,
 )
+from paribus.report.ladder_gains import GAINS_TITLE, ladder_gain_heading
 from paribus.report.ladder_rates import RATES_TITLE, ladder_rate_heading
 from paribus.report.laws import (
     EXPONENT_HEADING,
@@ -215,6 +216,7 @@ def _law_section(report: ReportData) -> Iterator[str]:
         yield f"{_escape_markdown(section['unknown_arms'])}\n"
     if "fault" in section:
         yield f"There is no law: {_escape_markdown(section['fault'])}"
+        yield from _ladder_gains(report, section)
         yield from _trend_section(section)
         return
     for name in ("noise", "unbounded"):
@@ -230,6 +232,7 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if section["predictions"]:
         yield f"\n### {PREDICTIONS_TITLE}\n"
         yield from _table(PREDICTION_HEADING, section["predictions"])
+    yield from _ladder_gains(report, section)
     yield from _trend_section(section)
     yield f"\n### {READINGS_TITLE}\n\n{_escape_markdown(READINGS_NOTE)}\n"
     yield from _table(READING_HEADING, section["readings"])
@@ -239,6 +242,13 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if section["rates"]:
         yield f"\n### {RATES_TITLE}\n\n{_escape_markdown(section['rate_law'])}\n"
         yield from _table(ladder_rate_heading(report), section["rates"])
+
+
+def _ladder_gains(report: ReportData, section: Mapping[str, Any]) -> Iterator[str]:
+    """What arms gain on each other, size by size."""
+    if section["gains"]:
+        yield f"\n### {GAINS_TITLE}\n\n{_escape_markdown(section['gains_note'])}\n"
+        yield from _table(ladder_gain_heading(report), section["gains"])
 
 
 def _trend_section(section: Mapping[str, Any]) -> Iterator[str]:

@@ -30,6 +30,7 @@ from paribus.report.early_order import describe_early_order
 from paribus.report.effect_plot import effect_plots
 from paribus.report.inside_figures import study_figures
 from paribus.report.item_examples import item_examples
+from paribus.report.ladder_gains import GAINS_TITLE, ladder_gain_heading
 from paribus.report.ladder_rates import RATES_TITLE, ladder_rate_heading
 from paribus.report.law_plots import law_plots
 from paribus.report.laws import (
@@ -201,6 +202,7 @@ def _table_values(report: ReportData) -> dict[str, Any]:
             READING_HEADING,
             ladder_rate_heading(report),
             SHARED_HEADING,
+            ladder_gain_heading(report),
         ),
         "law_titles": (
             LAWS_TITLE,
@@ -209,6 +211,7 @@ def _table_values(report: ReportData) -> dict[str, Any]:
             READINGS_TITLE,
             RATES_TITLE,
             SHARED_TITLE,
+            GAINS_TITLE,
         ),
         "readings_note": READINGS_NOTE,
         "trends_title": TRENDS_TITLE,
