@@ -76,7 +76,7 @@ def can_share(fit: LawFit) -> bool:
 
 
 def fit_sharing(fit: LawFit) -> SharingFit:
-    """The same laws, with what arms of a rung share as a variance of its own.
+    """Laws with a variance of its own for what the arms of a rung share.
 
     Two variances, of a rung and of a cell, are found by restricted likelihood about the fit, and
     the laws are fitted anew with them, in turn until neither moves.
