@@ -84,7 +84,7 @@ def fit_sharing(fit: LawFit) -> SharingFit:
     rungs = sorted({rung for cells in fit.arms for rung in cells.rungs})
     names = [rung for cells in fit.arms for rung in cells.rungs]
     is_of_CR = (np.array(names)[:, None] == np.array(rungs)).astype(np.float64)
-    seeds_PC = 1 / fit.data.weights_PC - _off_law(fit)
+    seeds_PC = np.maximum(1 / fit.data.weights_PC - _off_law(fit), 0)  # of a cell mean
     best, spreads_P3 = fit.best, np.zeros((len(seeds_PC), 3))
     data = fit.data
     for _ in range(N_ROUNDS):

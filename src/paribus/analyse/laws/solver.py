@@ -2,9 +2,9 @@
 the analytic Jacobian.
 
 Problems share the cells and differ in losses and weights; cells of a rung may share a part of their
-variance. Parameters are E itself, which is kept
-at 0 or above, a = ln A − α·x₀ and b = ln B − β·z₀ at the centre (x₀, z₀) of ln N and ln D, and the
-exponents. So A and B are positive, and a is nearly independent of α. Several arms may share an E.
+variance. Parameters are E itself, which is kept at 0 or above, a = ln A − α·x₀ and b = ln B − β·z₀
+at the centre (x₀, z₀) of ln N and ln D, and the exponents. So A and B are positive, and a is nearly
+independent of α. Several arms may share an E.
 
 Shapes: P problems, C cells, R rungs, Q parameters, F free parameters under a restriction.
 """
