@@ -104,9 +104,10 @@ class RefusingRay:
 
 @pytest.mark.parametrize("address", ["10.0.0.1:6379", None])
 def test_a_cluster_that_lets_nobody_in_without_a_token_is_said(
-    monkeypatch: pytest.MonkeyPatch, address: str | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str | None
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.setattr(ray_connection, "_require_answer", lambda _: None)
     ray = RefusingRay(RefusedError("the token is missing\nand more"))
     said = "does not let this process in: the token is missing; if it has a token, copy that to"
@@ -118,12 +119,32 @@ def test_a_cluster_that_lets_nobody_in_without_a_token_is_said(
 
 
 def test_where_the_cluster_of_this_machine_is_gone_a_local_one_is_started(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     ray = RefusingRay(ConnectionError("nobody is there"))
     ray_connection._connect(ray, None)
     assert ray.addresses == [None, "local"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_cluster_that_ray_start_left_the_name_of_is_asked_only_where_it_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool
+) -> None:
+    """Ray itself would wait for minutes for a host that is gone."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.setattr(ray_connection, "CONNECT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray" / "ray_current_cluster").write_text(f"{address}\n")
+        if not is_there:
+            server.close()
+        ray = RefusingRay(ConnectionError("nobody is there"))
+        ray_connection._connect(ray, None)
+    assert ray.addresses == ([None, "local"] if is_there else ["local"])
 
 
 def test_a_run_takes_a_cpu_for_each_thread_or_a_share_of_a_gpu() -> None:

@@ -6,15 +6,18 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from paribus.errors import UnsupportedError
+from paribus.files import read_text
 from paribus.workspace import parse_host_and_port
 
 CONNECT_SECONDS = 10.0
+MAX_ADDRESS_BYTES = 4096
 _TOKEN_MODE = "RAY_AUTH_MODE=token"  # without it Ray sends no token to a cluster that is there
 
 
@@ -64,6 +67,8 @@ def _connect(ray: Any, address: str | None) -> None:
     named = address or os.environ.get("RAY_ADDRESS")
     if named is not None:
         _require_answer(named)
+    elif (left := _left_behind()) and not _answers(left):
+        address = "local"
     try:
         ray.init(address, **options)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as fault:
@@ -76,6 +81,24 @@ def _connect(ray: Any, address: str | None) -> None:
             f" a token, copy that to ~/.ray/auth_token and run export {_TOKEN_MODE}; install the"
             " same versions of Python and Ray on every node"
         ) from None
+
+
+def _left_behind() -> str | None:
+    """The address of the cluster that `ray start` said this machine belongs to. The file outlives
+    the cluster, and Ray would wait for minutes for a host that is gone.
+    """
+    folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+    with suppress(OSError, UnicodeDecodeError):
+        return read_text(Path(folder, "ray", "ray_current_cluster"), MAX_ADDRESS_BYTES).strip()
+    return None
+
+
+def _answers(address: str) -> bool:
+    try:
+        _require_answer(address)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def _require_answer(address: str) -> None:
