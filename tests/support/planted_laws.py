@@ -17,7 +17,7 @@ from paribus.analyse.laws.rung_noise import rung_noise
 Array = NDArray[np.float64]
 
 N_SEEDS = 3
-# As in the plan of ladder-hour, from which tests/analyse/laws/test_recovery.py reads them anew.
+# As in the plan of ladder-hour; tests/analyse/test_kept_ladder.py compares them with it.
 TOKENS = (  # of each size, from the narrowest
     (1500160, 6000640, 24002560),
     (3356160, 13424640, 53698560),

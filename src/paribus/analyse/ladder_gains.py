@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from paribus.analyse.interval import interval, moments
+from paribus.analyse.interval import MIN_SEEDS, interval
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.run_table import Row
 from paribus.analyse.study_laws import judged_pairs, ladder_points
 from paribus.record.plan import PlanRecord
 
-MIN_SEEDS = 2  # of an interval
-
 
 @dataclass(frozen=True)
 class LadderGain:
     """The mean gain of an arm at one size and duration; the 95 % interval is that of this gain
-    alone, None of one seed.
+    alone, None of too few seeds.
     """
 
     arm: str
@@ -57,7 +56,7 @@ def ladder_gains(plan: PlanRecord, rows: Sequence[Row]) -> list[LadderGain]:
                         against=against,
                         size=rung.size,
                         tokens_per_parameter=n_tokens / price.non_embedding_parameters,
-                        mean=float(moments(gains).mean) if ends else gains[0],
+                        mean=fmean(gains),
                         interval=ends,
                     )
                 )

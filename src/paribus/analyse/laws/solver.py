@@ -224,6 +224,7 @@ def _descend(
 def _cost(data: LawData, residual_PC: Array, delta: float | None) -> Array:
     """The weighted sum of squares, or of Huber's loss twice, which is the square near 0."""
     if data.rung_variance is not None:
+        assert delta is None, "Huber's loss is of cells that share no variance"
         return (residual_PC * data.weighted(residual_PC[..., None])[..., 0]).sum(axis=-1)
     if delta is None:
         cost_PC = residual_PC**2
