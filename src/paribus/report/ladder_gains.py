@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.ladder_gains import LadderGain, ladder_gains
 from paribus.report.numbers import DASH, format_signed, significant
 from paribus.report.report_data import ReportData
@@ -14,8 +15,8 @@ def describe_ladder_gains(report: ReportData) -> str:
     """What the table of gains holds."""
     return (
         f"Means over paired seeds, in {report.measure.unit}; above 0 the first arm is better. In"
-        " brackets is the 95 % interval of each gain by itself. No verdict rests on them. Tokens"
-        " are per parameter of the baseline outside of embeddings."
+        f" brackets is the 95 % interval of each gain by itself, from {MIN_SEEDS} seeds on. No"
+        " verdict rests on them. Tokens are per parameter of the baseline outside of embeddings."
     )
 
 
