@@ -291,7 +291,11 @@ def test_gains_at_every_size_are_those_of_paired_seeds(
     plan: PlanRecord, rows: list[dict[str, Any]]
 ) -> None:
     gains = ladder_gains(plan, rows)
-    assert len(gains) == 2 * 4 * 3
+    (predicted,) = [rung.size for rung in plan.rungs if rung.is_predicted]
+    assert len(gains) == 2 * (4 * 3 + 1)
+    assert {one.arm for one in gains if one.size == predicted} == {"reverse", "causal"}
+    not_run = [row for row in rows if row["size"] != predicted]
+    assert predicted not in {one.size for one in ladder_gains(plan, not_run)}
     assert {(one.arm, one.against) for one in gains} == {("reverse", "full"), ("causal", "full")}
     column = column_of(plan.design.primary.measure.table)
     shortest = next(rung.tokens[0] for rung in plan.rungs if rung.size == 32)

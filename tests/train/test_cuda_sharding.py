@@ -13,6 +13,7 @@ from tiny_model import tiny_architecture
 from paribus.model import build
 from paribus.spec.objectives import CausalLM, PrefixLM
 from paribus.spec.training import Training
+from paribus.train import model_loss
 from paribus.train.learner import Learner
 from paribus.train.ranks import Ranks
 from paribus.train.training_state import collect_training_tensors
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.gpu
 
 CUDA = torch.device("cuda", 0)
 N_STEPS = 8
+REL = 5e-4  # measured: equal bit for bit for experts, on an H200
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,12 @@ def ranks() -> Iterator[Ranks]:
 
 
 @pytest.mark.parametrize("preset", ["gpt2", "deepseek-v3", "encdec-shared"])
-def test_sharded_weights_learn_on_cuda_as_whole_ones(preset: str, ranks: Ranks) -> None:
+def test_sharded_weights_learn_on_cuda_as_whole_ones(
+    preset: str, ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whole weights compiled block by block, too. In bfloat16 a model compiled as one rounds
+    # elsewhere, and experts chosen otherwise then moved the loss by up to 0.64 %.
+    monkeypatch.setattr(model_loss, "_compiles_by_block", lambda model: True)
     spec = tiny_architecture(preset, {"n_vocab": VOCABULARY.size})
     training = Training(n_steps=N_STEPS, n_sequences=16, length=20, n_micro_batches=2, warmup=0)
     plain = Learner(build(spec, seed=1, device=CUDA), training, VOCABULARY)
@@ -51,9 +58,9 @@ def test_sharded_weights_learn_on_cuda_as_whole_ones(preset: str, ranks: Ranks) 
             problems.append(pose_copy_task(objective, plain.model, text))
         mine, theirs = plain.step(step, problems), sharded.step(step, problems)
         nats = (mine.nats_sum / mine.target_count).item()
-        assert (theirs.nats_sum / theirs.target_count).item() == pytest.approx(nats, rel=5e-3)
+        assert (theirs.nats_sum / theirs.target_count).item() == pytest.approx(nats, rel=REL)
         assert sharded.score_sums(problems[0]) == pytest.approx(
-            plain.score_sums(problems[0]), rel=5e-3
+            plain.score_sums(problems[0]), rel=REL
         )
     whole, gathered = collect_training_tensors(plain), collect_training_tensors(sharded)
     assert list(whole.weights) == list(gathered.weights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean
 
 from paribus.analyse.interval import MIN_SEEDS, interval
@@ -28,16 +29,17 @@ class LadderGain:
 
 
 def ladder_gains(plan: PlanRecord, rows: Sequence[Row]) -> list[LadderGain]:
-    """The gain of each pair that the design judges, by size and duration; those without a seed that
-    both arms have are left out.
+    """The gain of each pair that the design judges, by size and duration, and at the predicted
+    size once it is run; those without a seed that both arms have are left out.
     """
     measure = plan_measure(plan)
     scores: dict[tuple[str, str], dict[int, float]] = {}
-    for point in ladder_points(plan, rows):
+    for point in ladder_points(plan, rows, ("ladder", "predicted")):
         assert point.rung is not None
         scores.setdefault((point.arm, point.rung), {})[point.seed] = point.loss
     found: list[LadderGain] = []
     for arm, against in judged_pairs(plan):
+        of_pair: list[LadderGain] = []
         for rung in plan.rungs:
             price = rung.arms[plan.baseline].price
             for number, n_tokens in enumerate(rung.tokens):
@@ -50,7 +52,7 @@ def ladder_gains(plan: PlanRecord, rows: Sequence[Row]) -> list[LadderGain]:
                 if len(gains) >= MIN_SEEDS:
                     low, high = interval(gains)
                     ends = float(low), float(high)
-                found.append(
+                of_pair.append(
                     LadderGain(
                         arm=arm,
                         against=against,
@@ -60,4 +62,5 @@ def ladder_gains(plan: PlanRecord, rows: Sequence[Row]) -> list[LadderGain]:
                         interval=ends,
                     )
                 )
+        found += sorted(of_pair, key=attrgetter("tokens_per_parameter"))
     return found

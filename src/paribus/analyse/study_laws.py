@@ -106,11 +106,13 @@ def study_readings(plan: PlanRecord, rows: Sequence[Row], laws: StudyLaws) -> li
     return other_readings(laws.fit, points, non_embedding)
 
 
-def ladder_points(plan: PlanRecord, rows: Sequence[Row]) -> list[LawPoint]:
+def ladder_points(
+    plan: PlanRecord, rows: Sequence[Row], purposes: Sequence[str] = ("ladder",)
+) -> list[LawPoint]:
     """What laws are fitted to: every run of the ladder that came to its end with a score."""
     column = column_of(plan.design.primary.measure.table)
     points: list[LawPoint] = []
-    for row in select_rows(rows, purposes=["ladder"]):
+    for row in select_rows(rows, purposes=purposes):
         if row["outcome"] != "finished" or row.get(column) is None:
             continue
         points.append(

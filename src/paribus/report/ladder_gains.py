@@ -22,23 +22,25 @@ def describe_ladder_gains(report: ReportData) -> str:
 
 def ladder_gain_heading(report: ReportData) -> tuple[str, ...]:
     """The heading of the table of gains: one column for each size."""
-    return ("arm", "against", "tokens", *[f"d_model {size}" for size in _sizes(report)])
+    sizes = _sizes(ladder_gains(report.plan, report.findings.table.rows))
+    return ("arm", "against", "tokens", *[f"d_model {size}" for size in sizes])
 
 
 def ladder_gain_lines(report: ReportData) -> list[tuple[str, ...]]:
     """A line for each pair and number of tokens per parameter; no lines without a ladder."""
     cells: dict[tuple[str, str, str], dict[int, str]] = {}
-    for gain in ladder_gains(report.plan, report.findings.table.rows):
+    gains = ladder_gains(report.plan, report.findings.table.rows)
+    for gain in gains:
         line = gain.arm, gain.against, significant(gain.tokens_per_parameter, 2)
         cells.setdefault(line, {})[gain.size] = _describe_gain(gain)
     return [
-        (*line, *(by_size.get(size, DASH) for size in _sizes(report)))
+        (*line, *(by_size.get(size, DASH) for size in _sizes(gains)))
         for line, by_size in cells.items()
     ]
 
 
-def _sizes(report: ReportData) -> list[int]:
-    return [rung.size for rung in report.plan.rungs if not rung.is_predicted]
+def _sizes(gains: list[LadderGain]) -> list[int]:
+    return sorted({gain.size for gain in gains})
 
 
 def _describe_gain(gain: LadderGain) -> str:
