@@ -159,10 +159,14 @@ def _restricted_cost(
     residual_C: Array, jacobian_CQ: Array, variance_C: Array, shared: float, is_of_CR: Array
 ) -> float:
     """Minus twice the restricted log likelihood, for laws that are linear about their fit."""
-    covariance_CC = np.diag(variance_C) + shared * is_of_CR @ is_of_CR.T
-    factor_CC = np.linalg.cholesky(covariance_CC)
-    columns = np.linalg.solve(factor_CC, np.column_stack([jacobian_CQ, residual_C]))
-    orthogonal, triangle = np.linalg.qr(columns[:, :-1])
-    rest_C = columns[:, -1] - orthogonal @ (orthogonal.T @ columns[:, -1])
-    log_determinants = np.log(np.diag(factor_CC)).sum() + np.log(np.abs(np.diag(triangle))).sum()
-    return float(2 * log_determinants + rest_C @ rest_C)
+    # The inverse root of diag(v) + shared Z Zᵀ, rung by rung: cells of a rung share one direction.
+    direction_CR = is_of_CR / np.sqrt(variance_C)[:, None]
+    square_R = (direction_CR**2).sum(axis=0)
+    excess_R = 1 + shared * square_R
+    columns = np.column_stack([jacobian_CQ, residual_C]) / np.sqrt(variance_C)[:, None]
+    shrink_R = (1 - 1 / np.sqrt(excess_R)) / square_R
+    columns -= direction_CR @ (shrink_R[:, None] * (direction_CR.T @ columns))
+    diagonal = np.diag(np.linalg.qr(columns, mode="r"))  # its last value: the rest of the residual
+    log_determinants = np.log(variance_C).sum() + np.log(excess_R).sum()
+    log_determinants += 2 * np.log(np.abs(diagonal[:-1])).sum()
+    return float(log_determinants + diagonal[-1] ** 2)
