@@ -2,11 +2,16 @@
 warnings are no errors.
 """
 
+import fcntl
 import gc
+import os
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-import torch
+gc.disable()  # until all is imported, for libraries make no garbage
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,12 +27,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # libraries and tests stay to the end: no collection need walk them again
+    gc.enable()
+
+
+def shared_folder(
+    factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], object]
+) -> Path:
+    """A folder of this session that the first process of xdist fills, and all of them read."""
+    root = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    folder, is_filled = root / name, root / f"{name}.filled"
+    with open(root / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not is_filled.exists():
+            folder.mkdir()
+            fill(folder)
+            is_filled.touch()
+    return folder
 
 
 @pytest.fixture(scope="session")
 def study_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where studies find their text, built once."""
-    return tmp_path_factory.mktemp("texts")
+    return shared_folder(tmp_path_factory, "texts", lambda folder: None)
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +58,7 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory, study_cache: Path) -
     """The runs folder of the little study, run to its end; to be read, or copied and spoilt."""
     from trained_study import train_study
 
-    home = tmp_path_factory.mktemp("finished")
-    train_study(home, study_cache)
-    return home
+    return shared_folder(tmp_path_factory, "finished", lambda home: train_study(home, study_cache))
 
 
 @pytest.fixture(scope="session")
@@ -47,9 +68,11 @@ def filed_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     from shared_studies import train_on_files
 
-    home = tmp_path_factory.mktemp("somebody")
-    train_on_files(home / "runs", home / "cache", home / "private" / "texts")
-    return home
+    return shared_folder(
+        tmp_path_factory,
+        "somebody",
+        lambda home: train_on_files(home / "runs", home / "cache", home / "private" / "texts"),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -57,4 +80,4 @@ def served_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs that can be talked to; to be read."""
     from running_server import train_runs
 
-    return train_runs(tmp_path_factory.mktemp("served"))
+    return shared_folder(tmp_path_factory, "served", train_runs) / "runs"

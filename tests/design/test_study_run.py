@@ -143,18 +143,19 @@ def test_three_kills_repeat_no_finished_run_and_change_no_row(
 
 
 def test_a_finished_study_is_found_and_nothing_is_done(
-    finished_home: Path, study_cache: Path
+    finished_home: Path, study_cache: Path, tmp_path: Path
 ) -> None:
-    before = result_files(finished_home)
+    home = shutil.copytree(finished_home, tmp_path / "runs")
+    before = result_files(home)
     page = io.StringIO()
     with contextlib.redirect_stdout(page):
         table = run(
             design_table(),
             name="little",
-            execution=Execution(Workspace(finished_home, cache=study_cache, device="cpu")),
+            execution=Execution(Workspace(home, cache=study_cache, device="cpu")),
         )
     assert "runs: 9 of 9 runs are there already" in page.getvalue()
-    assert result_files(finished_home) == before
+    assert result_files(home) == before
     assert len(table) == 9
 
 
