@@ -1,7 +1,9 @@
 """The command line as a whole: verbs, help, exit status and what goes where."""
 
 import ast
+import atexit
 import fcntl
+import json
 import os
 import pty
 import re
@@ -12,6 +14,7 @@ import termios
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -24,14 +27,59 @@ WITHOUT_TORCH = (
 )
 
 
+# Told words and a file, a line of JSON each time, it answers as a process of its own, forked before
+# any verb was called: most of a call without torch is the import of the specs.
+FORKED = """
+import json, os, sys, traceback
+sys.modules['torch'] = None
+import paribus.spec
+from paribus.cli import main
+while line := sys.stdin.readline():
+    words, page = json.loads(line)
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            for number, end in ((1, 'out'), (2, 'err')):
+                os.dup2(os.open(f'{page}.{end}', os.O_CREAT | os.O_WRONLY), number)
+            status = main(words)
+            sys.stdout.flush()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+
+
 @cache
-def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
-    """What the command line without torch says; the same words are asked once."""
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": encoding}
-    command = [sys.executable, "-W", "error", "-c", WITHOUT_TORCH, *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False
+def forking_shell() -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "utf-8"}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", FORKED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
+    atexit.register(process.communicate)  # which closes its stdin, and waits
+    return process
+
+
+@cache
+def shell(*words: str) -> subprocess.CompletedProcess[str]:
+    """What the command line without torch says; the same words are asked once."""
+    process = forking_shell()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "page"
+        print(json.dumps([words, str(page)]), file=process.stdin, flush=True)
+        status = int(process.stdout.readline())
+        out, err = (page.with_suffix(f".{end}").read_text("utf-8") for end in ("out", "err"))
+    return subprocess.CompletedProcess(list(words), status, out, err)
 
 
 def test_the_verbs_are_the_files():
@@ -105,7 +153,11 @@ def test_a_terminal_gets_colour_and_lines_that_fit():
 
 
 def test_an_ascii_terminal_gets_ascii():
-    out = shell("show", "mixed-heads", encoding="ascii").stdout
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_TORCH, "show", "mixed-heads"]
+    out = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False
+    ).stdout
     assert out.isascii()
     assert "#..............." in out
     assert "12 heads x 64" in out
