@@ -1,4 +1,4 @@
-"""A SLURM of one node on this machine, in a folder of its own: munged, slurmctld and slurmd.
+"""A SLURM on this machine, in a folder of its own: munged, slurmctld, and a slurmd for each node.
 
 It needs root and Debian's slurmctld, slurmd, slurm-client and munge; no systemd, no cgroups and no
 accounting. Jobs of the partition `urgent` preempt those of `usual`, which SLURM then requeues.
@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,18 +25,17 @@ CONFIGURATION = """\
 ClusterName=paribus
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller_port}
-SlurmdPort={node_port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CryptoType=crypto/munge
 AuthInfo=socket={folder}/munge.socket,cred_expire=5
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -54,10 +53,14 @@ JobRequeue=1
 KillWait=20
 MinJobAge=300
 SlurmdParameters=config_overrides
-NodeName={host} NodeAddr=127.0.0.1 CPUs={n_cpus} State=UNKNOWN
-PartitionName=usual Nodes={host} Default=YES PriorityTier=1 MaxTime=60 State=UP
-PartitionName=urgent Nodes={host} PriorityTier=10 MaxTime=60 State=UP
+{nodes}
+PartitionName=usual Nodes=ALL Default=YES PriorityTier=1 MaxTime=60 State=UP
+PartitionName=urgent Nodes=ALL PriorityTier=10 MaxTime=60 State=UP
 """
+NODE = (
+    "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={n_cpus}"
+    " State=UNKNOWN Weight={weight}"
+)
 
 
 @dataclass(frozen=True)
@@ -123,15 +126,22 @@ def missing_for_slurm() -> str | None:
 
 
 @contextmanager
-def running_slurm(n_cpus: int = 2) -> Iterator[SlurmCluster]:
-    """A cluster of one node with so many CPUs, idle, and gone afterwards with every job of it."""
+def running_slurm(
+    n_cpus: int = 2, nodes: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[SlurmCluster]:
+    """A cluster of nodes with so many CPUs each, idle, and gone afterwards with every job of it.
+
+    `nodes` has what is put before the command of each node, by name; SLURM takes the first of them
+    first. Without it there is one node.
+    """
+    prefixes = nodes or {"a": ()}
     with TemporaryDirectory(prefix="paribus-slurm-") as name, ExitStack() as daemons:
         folder = Path(name)
         folder.chmod(0o755)
-        for part in ("state", "spool"):
+        for part in ("state", *[f"spool-{name}" for name in prefixes]):
             (folder / part).mkdir()
         cluster = SlurmCluster(folder, n_cpus)
-        _write_configuration(cluster)
+        _write_configuration(cluster, list(prefixes))
         munge = f"{folder}/munge"
         start = [
             "munged",
@@ -146,23 +156,26 @@ def running_slurm(n_cpus: int = 2) -> Iterator[SlurmCluster]:
         daemons.enter_context(_running_daemon(start, cluster))
         _wait_until(lambda: (folder / "munge.socket").exists(), "munged", folder)
         daemons.enter_context(_running_daemon(["slurmctld", "-D", "-i"], cluster))
-        daemons.enter_context(_running_daemon(["slurmd", "-D"], cluster))
-        _wait_until(lambda: _is_idle(cluster), "an idle node", folder)
+        for name, prefix in prefixes.items():
+            daemons.enter_context(_running_daemon([*prefix, "slurmd", "-D", "-N", name], cluster))
+        _wait_until(lambda: _is_idle(cluster), "idle nodes", folder)
         daemons.callback(_cancel_all, cluster)
         yield cluster
 
 
-def _write_configuration(cluster: SlurmCluster) -> None:
+def _write_configuration(cluster: SlurmCluster, names: Sequence[str]) -> None:
     folder = cluster.folder
     (folder / "munge.key").touch(0o600)
     (folder / "munge.key").write_bytes(secrets.token_bytes(64))
-    controller_port, node_port = _free_ports(2)
+    controller_port, *ports = _free_ports(1 + len(names))
+    host = socket.gethostname().partition(".")[0]
+    lines = []
+    for weight, (name, port) in enumerate(zip(names, ports, strict=True), start=1):
+        lines.append(
+            NODE.format(name=name, host=host, port=port, n_cpus=cluster.n_cpus, weight=weight)
+        )
     text = CONFIGURATION.format(
-        host=socket.gethostname().partition(".")[0],
-        folder=folder,
-        controller_port=controller_port,
-        node_port=node_port,
-        n_cpus=cluster.n_cpus,
+        host=host, folder=folder, controller_port=controller_port, nodes="\n".join(lines)
     )
     (folder / "slurm.conf").write_text(text)
 
@@ -178,12 +191,12 @@ def _free_ports(n: int) -> list[int]:
 
 
 @contextmanager
-def _running_daemon(arguments: list[str], cluster: SlurmCluster) -> Iterator[None]:
+def _running_daemon(arguments: Sequence[str], cluster: SlurmCluster) -> Iterator[None]:
     """A daemon in the foreground, ended by its own process number."""
-    log = cluster.folder / f"{arguments[0]}.out"
+    log = cluster.folder / f"{arguments[0]}-{arguments[-1]}.out"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            arguments,
+            list(arguments),
             env=cluster.environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
