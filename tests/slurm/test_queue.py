@@ -8,7 +8,7 @@ from rich.console import Console
 from paribus.cli.watch import watch
 from paribus.errors import UnsupportedError
 from paribus.record import existing_study
-from paribus.slurm.queue import QueuedTask, queued_tasks, study_queue
+from paribus.slurm.queue import QueuedTask, queued_tasks, study_queue, task_nodes
 from paribus.slurm.submission import Submission, next_folder
 
 NO_QUEUE = "the queue of SLURM cannot be read"
@@ -49,6 +49,16 @@ def test_a_machine_without_squeue_is_said_so(
         queued_tasks([submit(tmp_path, "run1")])
 
 
+def test_the_node_of_a_task_is_told_as_long_as_slurm_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "squeue"
+    script.write_text("#!/bin/sh\necho '0|b7|'; echo '1||'; echo '9|b8|'\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert task_nodes(submit(tmp_path, "run1", "run2")) == {"run1": "b7"}
+
+
 def test_runs_stand_by_their_latest_answer_where_there_is_no_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,7 +71,7 @@ def test_runs_stand_by_their_latest_answer_where_there_is_no_queue(
     second.answer_path("run1").write_text("{}")
     queue = study_queue(tmp_path)
     assert queue is not None
-    assert queue.words == {"run1": "done", "run2": "failed", "run3": "gone"}
+    assert queue.words == {"run1": "done", "run2": "unfit node", "run3": "gone"}
     assert NO_QUEUE in (queue.fault or "")
 
 

@@ -93,6 +93,17 @@ def test_a_worker_is_asked_in_one_line_and_its_answer_is_written(home: Path) -> 
 
 
 @pytest.mark.usefixtures("handlers")
+def test_an_unfit_node_is_named_as_slurm_names_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURMD_NODENAME", "b7")
+    run_task(*arguments(home, ECHO))  # type: ignore[arg-type]
+    assert answer_of(home) == {"failed": "a\nb"}
+    run_task(*arguments(home, ECHO.replace("failed", "unfit")))  # type: ignore[arg-type]
+    assert answer_of(home) == {"unfit": "a\nb", "node": "b7"}
+
+
+@pytest.mark.usefixtures("handlers")
 def test_a_worker_that_dies_is_a_failure_with_its_status(home: Path) -> None:
     run_task(*arguments(home, "import sys; sys.exit(9)"))  # type: ignore[arg-type]
     assert answer_of(home) == {"failed": "its process ended with status 9; run again to resume it"}

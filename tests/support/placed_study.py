@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -84,6 +85,14 @@ class PlacedStudy:
         """The folders of the runs of one place, by their names."""
         paths = (self.folder / name).glob("*/spec.json")
         return {path.parent.name: path.parent for path in sorted(paths)}
+
+
+def other_code(folder: Path) -> Path:
+    """A copy of the source whose code is another."""
+    shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    schedule = folder / "src/paribus/train/schedule.py"
+    schedule.write_text(schedule.read_text() + "\n\nANOTHER_VALUE = 7\n")
+    return folder / "src"
 
 
 def plain_environment() -> dict[str, str]:

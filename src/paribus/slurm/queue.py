@@ -13,6 +13,7 @@ from paribus.errors import UnsupportedError
 from paribus.slurm.submission import Submission, open_submissions, read_submissions
 
 _FORMAT = "Name:|,ArrayJobID:|,ArrayTaskID:|,State:|,RestartCnt:|,Reason:|"
+_NODE_FORMAT = "ArrayTaskID:|,NodeList:|"
 _PATIENCE_SECONDS = 60
 _REASON_WIDTH = 40  # some are sentences
 
@@ -45,7 +46,7 @@ class QueuedTask:
 class StudyQueue:
     """How the runs of a study stand in the queue."""
 
-    words: dict[str, str]  # by run: pending, running, requeued, …, done, failed or gone
+    words: dict[str, str]  # by run: pending, running, requeued, …, done, failed, unfit node or gone
     fault: str | None  # why the queue could not be read
 
 
@@ -71,6 +72,8 @@ def _word_of_answer(answer: Mapping[str, Any] | None) -> str:
     """How a task stands that is not in the queue."""
     if answer is None:
         return "gone"
+    if "unfit" in answer:
+        return "unfit node"
     if answer:
         return "failed"
     return "done"
@@ -96,6 +99,20 @@ def queued_tasks(submissions: Sequence[Submission]) -> dict[tuple[str, str], Que
             n = int(n_restarts) if n_restarts.isdecimal() else 0
             tasks[name, run] = QueuedTask(job, state, n, reason)
     return tasks
+
+
+def task_nodes(submission: Submission) -> dict[str, str]:
+    """The node on which the task of each run is or was, if SLURM still knows. UnsupportedError
+    where squeue does not answer.
+    """
+    arguments = ["--array", "--states=all", f"--name={submission.job_name}"]
+    nodes: dict[str, str] = {}
+    for line in _ask_squeue([*arguments, f"--Format={_NODE_FORMAT}"]).splitlines():
+        index, node, *_ = line.strip().split("|")
+        place = int(index) if index.isdecimal() else 0
+        if node and place < len(submission.runs):
+            nodes[submission.runs[place]] = node
+    return nodes
 
 
 def _ask_squeue(arguments: Sequence[str]) -> str:

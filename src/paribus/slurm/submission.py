@@ -5,7 +5,8 @@ runs/studies/NAME/slurm/
   0001-3f2a09c1/        one array
     submission.json     its name in the queue, its number, and the run of each task
     RUN.json            what a task is asked to do
-    RUN.answer.json     what it answered: {} of a run that is done, or why it failed
+    RUN.answer.json     what it answered: {} of a run that is done, why it failed, or why its node
+                        is not fit
     12_0_submitted.pkl  what submitit starts for a task; before the number is known, another name
     12_0_0_log.out      the log of a task
 """

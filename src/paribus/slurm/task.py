@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from paribus.files import read_text
 from paribus.record.disk import write_json
@@ -51,7 +52,7 @@ def run_task(
         signal.signal(number, stop)
     line = _ask_worker(worker, read_text(Path(job), _MAX_JOB_BYTES))
     if line:
-        write_json(Path(answer), json.loads(line))
+        _write_reply(answer, json.loads(line))
     elif not signals:
         _fail(answer, f"its process ended with status {worker.wait()}; run again to resume it")
     elif set(signals) & set(REQUEUE_SIGNALS):
@@ -90,6 +91,14 @@ def _progress(run_folders: Sequence[str]) -> set[str]:
         for part in (CHECKPOINTS, EVALUATIONS):
             paths |= {str(path) for path in (Path(folder) / part).glob("*")}
     return paths
+
+
+def _write_reply(answer: str, reply: dict[str, Any]) -> None:
+    """What a worker answers; where its node is not fit, with the name that SLURM has for it."""
+    node = os.environ.get("SLURMD_NODENAME")
+    if "unfit" in reply and node is not None:
+        reply = {**reply, "node": node}
+    write_json(Path(answer), reply)
 
 
 def _fail(answer: str, why: str) -> None:

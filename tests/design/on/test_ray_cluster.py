@@ -5,7 +5,6 @@ lost node had done is kept.
 import json
 import os
 import re
-import shutil
 import signal
 from collections.abc import Callable, Collection, Iterator
 from importlib.util import find_spec
@@ -15,8 +14,8 @@ import psutil
 import pytest
 from placed_study import (
     PATIENCE,
-    SOURCE,
     PlacedStudy,
+    other_code,
     plain_environment,
     require_equal_runs,
     wait_for_checkpoint,
@@ -160,14 +159,6 @@ def test_a_node_with_a_full_disk_is_refused(
         rf"has 1 MB free in its temporary folder, {tmp_path}, and a run needs 67 MB", done.stderr
     )
     assert not shared.runs("full")
-
-
-def other_code(folder: Path) -> Path:
-    """A copy of the source whose code is another."""
-    shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    schedule = folder / "src/paribus/train/schedule.py"
-    schedule.write_text(schedule.read_text() + "\n\nANOTHER_VALUE = 7\n")
-    return folder / "src"
 
 
 def test_nodes_that_join_later_are_used_if_they_are_fit(

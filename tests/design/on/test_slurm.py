@@ -13,17 +13,18 @@ from trained_study import RATE, make_small_plan
 
 from paribus.design import find_design, make_plan
 from paribus.design.cells import reported_cells
-from paribus.design.on import slurm
+from paribus.design.on import slurm, slurm_round
 from paribus.design.on.slurm import (
     SlurmQueue,
     chain_folders,
-    describe_log,
     may_be_queued,
     require_slurm,
     sbatch_options,
     task_cpus,
+    without_nodes,
     worker_command,
 )
+from paribus.design.on.slurm_round import describe_log
 from paribus.design.stage_tuning import written_rates
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import SpecError, UnsupportedError
@@ -55,6 +56,12 @@ def test_a_run_on_cuda_asks_for_one_gpu_unless_it_is_told_which() -> None:
 def test_what_is_given_goes_over_what_is_usual() -> None:
     options = sbatch_options({"time": "1-0", "cpus-per-task": "5", "exclusive": True}, CPU, 1)
     assert options == {"requeue": True, "time": "1-0", "cpus-per-task": "5", "exclusive": True}
+
+
+def test_unfit_nodes_are_left_out_beside_those_that_the_user_leaves_out() -> None:
+    assert without_nodes({"time": "60"}, []) == {"time": "60"}
+    assert without_nodes({"time": "60"}, ["b", "c"]) == {"time": "60", "exclude": "b,c"}
+    assert without_nodes({"exclude": "a[1-3]"}, ["b"]) == {"exclude": "a[1-3],b"}
 
 
 def test_a_task_compiles_with_as_many_threads_as_it_has_cpus() -> None:
@@ -202,7 +209,7 @@ def test_the_answer_of_a_task_that_left_the_queue_is_waited_for(
 def test_a_task_that_left_the_queue_and_never_answers_has_failed(
     study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm, "UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr(slurm_round, "UNSEEN_SECONDS", 0.05)
     log = "touch {folder}/12_0_log.out"
     failures, _ = wait_in_queue(log, study_cache, tmp_path, monkeypatch)
     (said,) = failures.values()
@@ -223,7 +230,7 @@ def test_a_round_of_which_no_job_could_begin_its_run_ends_the_study(
     later: str,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(slurm, "UNSEEN_SECONDS", 0.05)
+    monkeypatch.setattr(slurm_round, "UNSEEN_SECONDS", 0.05)
     said = f"no job of SLURM could begin its run: {reason}.*; what was done is kept, and the same"
     with pytest.raises(UnsupportedError, match=said):
         wait_in_queue(later, study_cache, tmp_path, monkeypatch)
@@ -232,7 +239,7 @@ def test_a_round_of_which_no_job_could_begin_its_run_ends_the_study(
 def test_why_no_run_of_the_queue_begins_is_noted_once(
     study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(slurm_round, "WAIT_SECONDS", 0.0)
     waits = 'echo "mine-aa|12|N/A|PENDING|0|PartitionTimeLimit|"'
     later = f"if [ $n -lt 7 ]; then {waits}; exit; fi; {{answer}}"
     failures, watcher = wait_in_queue(later, study_cache, tmp_path, monkeypatch)

@@ -28,7 +28,7 @@ from trained_study import make_small_plan
 
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell, reported_cells
-from paribus.design.on import slurm
+from paribus.design.on import slurm_round
 from paribus.design.on.slurm import SlurmQueue
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import UnsupportedError
@@ -243,7 +243,7 @@ def test_jobs_that_somebody_cancels_before_they_begin_end_the_study(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slurm, "UNSEEN_SECONDS", 5.0)
+    monkeypatch.setattr(slurm_round, "UNSEEN_SECONDS", 5.0)
     study = open_study(tmp_path, "cancelled")
 
     def cancel() -> None:

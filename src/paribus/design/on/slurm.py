@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,18 +23,19 @@ from typing import Literal
 
 import torch
 
-from paribus.design.cell_run import is_complete
 from paribus.design.cells import Cell
 from paribus.design.on.node_check import NodeCheck, cells_check, write_node_token
 from paribus.design.on.scheduler import RESUME_STATUS, UNSEEN_SECONDS, Scheduler
+from paribus.design.on.slurm_round import Round
 from paribus.design.plan import run_environment
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import ParibusError, UnsupportedError
 from paribus.record import Study
 from paribus.record.disk import explained, write_json
 from paribus.runtime import deferred_signals
+from paribus.slurm.nodes import keep_off
 from paribus.slurm.options import require_plain_path, time_limit_seconds
-from paribus.slurm.queue import QueuedTask, queued_tasks
+from paribus.slurm.queue import queued_tasks
 from paribus.slurm.submission import (
     Submission,
     next_folder,
@@ -51,7 +52,6 @@ SIGNAL_SECONDS = 90  # before the time of a job is over it is told to save its r
 MAX_TASKS = 1000  # of an array: SLURM allows so many unless its configuration says otherwise
 QUEUE_SECONDS = 5.0  # between questions to the queue
 SIGNAL_POLL_SECONDS = 0.2
-WAIT_SECONDS = 30.0  # that all runs may wait before a note says why
 LOOK_SECONDS = 30.0  # for jobs that SLURM may have taken to come into its queue
 # what sbatch says where it does not know whether SLURM has taken the jobs
 _UNANSWERED = (
@@ -61,6 +61,7 @@ _UNANSWERED = (
     "connection reset",
     "job got killed",
 )
+_NO_NODE = "node configuration is not available"  # what it says where no node may take a job
 _TOKEN_BYTES = 4
 _JOB_VARIABLE, _CONFIGURATION_VARIABLE = "SLURM_JOB_ID", "SLURM_CONF"
 _JOB_PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SUBMITIT_")
@@ -80,73 +81,6 @@ def require_slurm() -> None:
         )
 
 
-@dataclass
-class _Round:
-    """Cells on their way: the array in which each is."""
-
-    study: Study
-    watcher: StudyWatcher
-    cells: dict[str, Cell]  # by their runs
-    submissions: dict[str, Submission] = field(default_factory=dict)  # by their runs
-    begun: set[str] = field(default_factory=set)
-    absent_since: dict[str, float] = field(default_factory=dict)
-    is_queue_read: bool = True  # whether the queue answered when it was last asked
-    waiting_since: float | None = None  # since when all of them wait; None where one does not
-    has_noted_wait: bool = False
-    failures: dict[str, str] = field(default_factory=dict)
-    n_ended: int = 0
-    # why jobs could not begin their runs on their nodes, each with the log of the first such job
-    node_faults: dict[str, str] = field(default_factory=dict)
-    n_node_faults: int = 0
-
-    @property
-    def arrays(self) -> list[Submission]:
-        """The arrays that there are, each once."""
-        return list({one.job_name: one for one in self.submissions.values()}.values())
-
-    def end(self, run: str, fault: str | None) -> None:
-        cell = self.cells.pop(run)
-        self.n_ended += 1
-        if run not in self.begun:
-            self.watcher.begin(cell)
-        if fault is not None:
-            fault = self.failures[str(cell)] = f"{fault} ({describe_log(self.submissions, run)})"
-        self.watcher.end(cell, fault)
-
-    def end_unbegun(self, run: str, fault: str) -> None:
-        """A run that its job could not begin, because of its node or because it was taken out."""
-        self.n_node_faults += 1
-        if fault not in self.node_faults:
-            self.node_faults[fault] = f"{fault} ({describe_log(self.submissions, run)})"
-        self.end(run, fault)
-
-    def require_some_begun(self) -> None:
-        """UnsupportedError where no job could begin its run: later ones could not, either."""
-        if self.n_ended and self.n_node_faults == self.n_ended:
-            raise UnsupportedError(
-                f"no job of SLURM could begin its run: {'; '.join(self.node_faults.values())};"
-                " what was done is kept, and the same command resumes"
-            )
-
-    def describe_jobs(self) -> str:
-        """The numbers of the jobs that there are, as scancel takes them."""
-        return " ".join(sorted({self.submissions[run].job or "" for run in self.cells}))
-
-
-def describe_log(submissions: Mapping[str, Submission], run: str) -> str:
-    """Where the log of a run's task is, or that there is none."""
-    submission = submissions.get(run)
-    if submission is None:
-        return "it was not submitted"
-    path = submission.log_path(run)
-    if path.exists():
-        return f"job {submission.task(run)}, log {path}"
-    return (
-        f"job {submission.task(run)} wrote no log {path}: its node may not see that folder; name"
-        " a shared one with --runs"
-    )
-
-
 class SlurmQueue(Scheduler):
     """Jobs in SLURM's queue, one task for each cell."""
 
@@ -162,6 +96,8 @@ class SlurmQueue(Scheduler):
                 f"--on slurm cannot ask for the device {self.device.type}; use cpu or cuda"
             )
         self.environment = run_environment(self.device, execution.n_jobs)
+        self.unfit_nodes: dict[str, str] = {}  # why, by SLURM's name
+        self.own_arrays: set[str] = set()  # names of those that were not submitted by others
 
     def __exit__(self, *_: object) -> None:
         """Nothing was started here: jobs belong to the queue."""
@@ -170,39 +106,52 @@ class SlurmQueue(Scheduler):
         self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
     ) -> dict[str, str]:
         """Submit what is not in the queue yet, and wait for all of it; why some failed.
-        UnsupportedError where no job could begin its run. A signal leaves the jobs where they are,
-        by SystemExit(75).
+        UnsupportedError where no job could begin its run, or no node is left. A signal leaves the
+        jobs where they are, by SystemExit(75).
         """
         require_plain_path(str(study.root.absolute()))
-        work = _Round(study, watcher, {cell.name: cell for cell in cells})
+        by_run = {cell.name: cell for cell in cells}
+        work = Round(study, watcher, by_run, self.unfit_nodes)
         with deferred_signals() as caught_signals:
-            if cells:
-                self._submit_missing(work)
             while work.cells:
                 if caught_signals:
                     _note_jobs_left(work)
                     raise SystemExit(RESUME_STATUS)
-                _look(work)
-                if work.cells:
+                self._submit_missing(work)
+                work.look()
+                if work.is_stuck:
+                    work.strand()
+                if work.submissions:
                     _sleep(QUEUE_SECONDS, caught_signals)
         work.require_some_begun()
         return work.failures
 
-    def _submit_missing(self, work: _Round) -> None:
-        """Adopt the jobs that an earlier driver submitted, and submit the rest."""
+    def _submit_missing(self, work: Round) -> None:
+        """Adopt the jobs that an earlier driver submitted, and submit the rest, again where a node
+        was not fit. UnsupportedError where no node is left.
+        """
+        work.require_node()
+        if not work.missing_runs or not work.has_node_left or not work.is_queue_read:
+            return
+        self._keep_off_unfit_nodes(work)
         with submission_lock(work.study.folder):
-            earlier = {one.job_name: one for one in open_submissions(work.study.folder)}
-            for (name, run), task in queued_tasks(list(earlier.values())).items():
-                if earlier[name].job is None:
-                    earlier[name] = earlier[name].adopt_job(task.job)
-                if run in work.cells and earlier[name].read_answer(run) is None:
-                    work.submissions[run] = earlier[name]
-            _note_adopted(work)
-            missing = [run for run in work.cells if run not in work.submissions]
+            _adopt(work)
+            missing = work.missing_runs
             for first in range(0, len(missing), MAX_TASKS):
                 cells = [work.cells[run] for run in missing[first : first + MAX_TASKS]]
-                submission = self._submit(cells, work.study)
+                try:
+                    submission = self._submit(cells, work.study)
+                except _NoNodeError:
+                    work.strand()
+                    return
                 work.submissions |= dict.fromkeys(submission.runs, submission)
+                self.own_arrays.add(submission.job_name)
+
+    def _keep_off_unfit_nodes(self, work: Round) -> None:
+        """Let what waits begin on other nodes; jobs of an earlier driver keep their options."""
+        nodes = self._options().get("exclude")
+        if self.unfit_nodes and isinstance(nodes, str):
+            keep_off([one for one in work.arrays if one.job_name in self.own_arrays], nodes)
 
     def _submit(self, cells: Sequence[Cell], study: Study) -> Submission:
         """A new array, on record before SLURM knows of it. RecordError where a text has changed,
@@ -224,7 +173,7 @@ class SlurmQueue(Scheduler):
             submission = submission.with_job(self._sbatch(submission, cells, study))
         except _UnansweredError as fault:
             return _find_unanswered(submission, str(fault))
-        except ParibusError:
+        except (ParibusError, _NoNodeError):
             shutil.rmtree(folder, ignore_errors=True)  # of jobs that there are not
             raise
         submission.write()
@@ -242,7 +191,8 @@ class SlurmQueue(Scheduler):
         return replace(check, is_locked=False)  # a driver need not live as long as its jobs
 
     def _options(self) -> dict[str, str | Literal[True]]:
-        return sbatch_options(self.options, self.device, self.environment["n_threads"])
+        options = sbatch_options(self.options, self.device, self.environment["n_threads"])
+        return without_nodes(options, list(self.unfit_nodes))
 
     def _sbatch(self, submission: Submission, cells: Sequence[Cell], study: Study) -> str:
         """The number that SLURM gives to an array."""
@@ -275,11 +225,17 @@ class SlurmQueue(Scheduler):
             words = ", ".join(str(fault).split("\n")).strip(" ,")
             if may_be_queued(words):
                 raise _UnansweredError(words or "sbatch was ended") from None
+            if self.unfit_nodes and _NO_NODE in words:
+                raise _NoNodeError(words) from None
             raise UnsupportedError(
                 f"SLURM did not take the jobs: {words}; mend the options after --slurm, or run this"
                 " on a machine where sbatch works"
             ) from None
         return jobs[0].job_id.partition("_")[0]
+
+
+class _NoNodeError(Exception):
+    """Without the nodes that are not fit, SLURM has none for the jobs."""
 
 
 class _UnansweredError(Exception):
@@ -341,6 +297,17 @@ def sbatch_options(
     return {**options, **user_options}
 
 
+def without_nodes(
+    options: Mapping[str, str | Literal[True]], nodes: Sequence[str]
+) -> dict[str, str | Literal[True]]:
+    """Options that leave out some nodes, beside those that were left out already."""
+    excluded = options.get("exclude")
+    if not nodes:
+        return dict(options)
+    names = [excluded, *nodes] if isinstance(excluded, str) else nodes
+    return {**options, "exclude": ",".join(names)}
+
+
 def task_cpus(options: Mapping[str, str | Literal[True]]) -> int:
     """How many CPUs a task has, and so how many threads compile in it."""
     value = options["cpus-per-task"]
@@ -369,86 +336,27 @@ def chain_folders(cell: Cell, study: Study) -> list[str]:
     return folders
 
 
-def _look(work: _Round) -> None:
-    """Ask the queue, then look for answers: a task that had left the queue has answered by
-    then.
+def _adopt(work: Round) -> None:
+    """Find what is in the queue already, and say that it keeps its options, whatever is given
+    now.
     """
-    try:
-        queued = queued_tasks(work.arrays)
-    except UnsupportedError as fault:  # a controller that is busy or starts anew answers later
-        if work.is_queue_read:
-            work.watcher.note(f"{fault}; it is asked again until it answers")
-        work.is_queue_read = False
-        return
-    work.is_queue_read = True
-    for run in list(work.cells):
-        submission = work.submissions[run]
-        task = queued.get((submission.job_name, run))
-        _note_begin(work, run, task)
-        answer = submission.read_answer(run)
-        if answer is not None and "unfit" in answer:
-            work.end_unbegun(run, answer["unfit"])
-        elif answer is not None:
-            work.end(run, answer.get("failed"))
-        elif task is not None:
-            work.absent_since.pop(run, None)
-        else:
-            _note_absence(work, run)
-    _note_wait(work, list(queued.values()))
-
-
-def _note_begin(work: _Round, run: str, task: QueuedTask | None) -> None:
-    if task is not None and task.state == "RUNNING" and run not in work.begun:
-        work.begun.add(run)
-        work.watcher.begin(work.cells[run])
-
-
-def _note_absence(work: _Round, run: str) -> None:
-    """A task that is not in the queue and has not answered: cancelled, killed, or never begun. Its
-    answer may be there and not be seen yet.
-    """
-    if is_complete(work.cells[run], work.study):
-        work.end(run, None)
-        return
-    now = time.monotonic()
-    if now - work.absent_since.setdefault(run, now) <= UNSEEN_SECONDS:
-        return
-    fault = "its job left the queue and did not answer; run again to resume it"
-    if work.submissions[run].log_path(run).exists():
-        work.end(run, fault)
-    else:
-        work.end_unbegun(run, fault)
-
-
-def _note_wait(work: _Round, tasks: Sequence[QueuedTask]) -> None:
-    """Say once why no run is made although some are in the queue."""
-    reasons = {task.reason: None for task in tasks if task.reason not in ("", "None")}
-    if not reasons or any(task.state != "PENDING" for task in tasks):
-        work.waiting_since = None
-        return
-    now = time.monotonic()
-    if work.waiting_since is None:
-        work.waiting_since = now
-    if now - work.waiting_since > WAIT_SECONDS and not work.has_noted_wait:
-        work.has_noted_wait = True
+    earlier = {one.job_name: one for one in open_submissions(work.study.folder)}
+    adopted: dict[str, Submission] = {}
+    for (name, run), task in queued_tasks(list(earlier.values())).items():
+        if earlier[name].job is None:
+            earlier[name] = earlier[name].adopt_job(task.job)
+        if run in work.missing_runs and earlier[name].read_answer(run) is None:
+            adopted[run] = earlier[name]
+    if adopted:
+        jobs = sorted({one.job or "" for one in adopted.values()})
         work.watcher.note(
-            f"runs that wait in SLURM's queue: {len(tasks)}, and none is being made:"
-            f" {', '.join(reasons)}; if this does not pass, scancel {work.describe_jobs()} takes"
-            " them out, and other options after --slurm may help"
-        )
-
-
-def _note_adopted(work: _Round) -> None:
-    """Say that jobs of an earlier driver keep their options, whatever is given now."""
-    if work.submissions:
-        jobs = sorted({one.job or "" for one in work.submissions.values()})
-        work.watcher.note(
-            f"runs in SLURM's queue already: {len(work.submissions)}, with the options that they"
+            f"runs in SLURM's queue already: {len(adopted)}, with the options that they"
             f" were submitted with; scancel {' '.join(jobs)} takes them out"
         )
+    work.submissions |= adopted
 
 
-def _note_jobs_left(work: _Round) -> None:
+def _note_jobs_left(work: Round) -> None:
     work.watcher.note(
         f"{len(work.cells)} runs stay in SLURM's queue; the same command waits for them again,"
         f" and scancel {work.describe_jobs()} takes them out"
