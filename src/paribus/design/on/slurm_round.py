@@ -103,8 +103,13 @@ class Round:
         """No node is left: what waits is taken out of the queue, and what runs goes on."""
         self.has_node_left = False
         cancel_waiting(self.arrays)
+        queued: dict[tuple[str, str], QueuedTask] = {}
+        with suppress(UnsupportedError):
+            queued = queued_tasks(self.arrays)
         for run in self.waiting:
-            self.submissions.pop(run, None)
+            submission = self.submissions.get(run)
+            if submission is not None and (submission.job_name, run) not in queued:
+                del self.submissions[run]
 
     def require_node(self) -> None:
         """UnsupportedError where no node is left, and no run is being made any more."""
