@@ -10,10 +10,11 @@ from trained_study import make_small_plan
 
 from paribus.analyse import study_rows
 from paribus.cli.run import run
-from paribus.design import described, estimate_cost, make_plan
+from paribus.design import described, estimate_cost, find_design, make_plan
 from paribus.design.cells import ladder_cells, reported_cells
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
+from paribus.design.stage_tuning import written_rates
 from paribus.errors import SpecError
 from paribus.record.study import existing_study
 from paribus.report.laws import law_section
@@ -113,6 +114,20 @@ def test_the_run_that_is_predicted_is_no_point_of_the_law(study_cache: Path) -> 
     predicted = ladder_cells(plan, RATES, is_predicted=True)
     assert {(cell.size, cell.purpose) for cell in predicted} == {(64, "predicted")}
     assert len(predicted) == 2 * 3
+
+
+def test_runs_of_the_verdict_on_the_ladder_are_counted_once(study_cache: Path) -> None:
+    name, design = find_design("ladder", "smoke")
+    execution = Execution(Workspace(cache=study_cache, device="cpu"))
+    plan = make_plan(design, name, "smoke", execution, show_progress=False)
+    rates = written_rates(plan)
+    reported = {cell.name: cell for cell in reported_cells(plan, rates)}
+    climbed = [*ladder_cells(plan, rates), *ladder_cells(plan, rates, is_predicted=True)]
+    cells = reported | {cell.name: cell for cell in climbed}
+    cost = estimate_cost(plan, Workspace("nowhere", device="cpu"))
+    assert len(cells) < len(reported) + len(climbed)
+    assert cost.n_runs == len(cells)
+    assert cost.flops == pytest.approx(sum(cell.flops for cell in cells.values()))
 
 
 def test_the_ladder_is_counted(plan: Plan, study_cache: Path) -> None:

@@ -2,8 +2,6 @@
 was asked for.
 """
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -528,34 +526,6 @@ def test_a_plan_is_described_in_plain_values_in_the_order_of_its_arms(
     assert {line["path"]: line["mark"] for line in told["control"]}["architecture.mask"] == "Δ"
 
 
-def test_the_pace_of_a_run_is_what_it_has_between_most_of_its_rows(
-    study_cache: Path, tmp_path: Path, finished_home: Path
-) -> None:
-    shutil.copytree(finished_home, tmp_path / "runs")
-    for path in (tmp_path / "runs").glob("*/rows.jsonl"):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        for number, row in enumerate(rows):  # a minute of compiling, then 100 FLOPs a second
-            row |= {"seconds": 60.0 + number, "dense_flops": 100.0 * number}
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    cost = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path / "runs", device="cpu"))
-    assert cost.seconds == pytest.approx(cost.flops / 100)
-
-
-def test_the_pace_of_runs_that_compile_all_along_is_that_of_their_steps(
-    study_cache: Path, tmp_path: Path, finished_home: Path
-) -> None:
-    shutil.copytree(finished_home, tmp_path / "runs")
-    for path in (tmp_path / "runs").glob("*/rows.jsonl"):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        for number, row in enumerate(rows, 1):  # ten seconds for its code before every row
-            row |= {"seconds": 11.0 * number, "compile_seconds": 7.0 * number}
-            row["compile_wait_seconds"] = 3.0 * number
-            row["dense_flops"] = 100.0 * number
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    cost = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path / "runs", device="cpu"))
-    assert cost.seconds == pytest.approx(cost.flops / 100)
-
-
 def test_the_cost_counts_sweeps_and_runs(
     study_cache: Path, tmp_path: Path, finished_home: Path
 ) -> None:
@@ -564,7 +534,7 @@ def test_the_cost_counts_sweeps_and_runs(
     assert (cost.n_runs, cost.n_sweep_runs) == (3 * 3 + 48, 48)
     per_run = plan.arms[0].step_cost.training_flops * N_STEPS
     assert cost.flops == pytest.approx(per_run * 3 * (3 + 8))
-    assert cost.basis == "guessed from one matrix product"
+    assert cost.basis == "guessed from a few matrix products"
     assert cost.seconds > 0
     bracketed = estimate_cost(
         make_small_plan(study_cache, {"tune": {"share": 0.5, "bracket": True}}),
@@ -584,11 +554,11 @@ def test_a_damaged_run_is_no_reason_not_to_plan(study_cache: Path, tmp_path: Pat
     (folder / "state").write_text("finished\n")
     (folder / "rows.jsonl").write_text('{"step": 1, "seconds": 2.0, "dense_flops": 0.0}\n')
     cost = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path, device="cpu"))
-    assert cost.basis == "guessed from one matrix product"
+    assert cost.basis == "guessed from a few matrix products"
     (folder / "rows.jsonl").write_text('{"step": 1, "seconds": 2.0, "dense_flops": 9.0}\n')
     assert (
         estimate_cost(make_small_plan(study_cache), Workspace(tmp_path, device="cpu")).basis
-        == "guessed from one matrix product"
+        == "guessed from a few matrix products"
     )
 
 

@@ -1,5 +1,8 @@
 """Check that the arms of a design differ in the factor alone; estimate its cost and its power.
 
+The time is a guess for one run after another: arithmetic, calls of operations, and some seconds for
+the study and for each run. Code that a GPU compiles for the first time is not in it.
+
 Before the first run, this also freezes the plan. Exit status 3 means that something besides the
 factor differs.
 """

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import torch
+from typing import NamedTuple
 
 from paribus.analyse.bracket import SIDES
+from paribus.design.cells import Cell, ladder_cells, length_cells, reported_cells
 from paribus.design.ladder_rates import size_plans
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
+from paribus.design.stage_tuning import written_rates
+from paribus.design.training_pace import NO_WORK, Work, n_blocks, training_pace
 from paribus.design.variance import noise_crossing
 from paribus.design.wrong_targets import wrongly_taught_arms
-from paribus.errors import RecordError
-from paribus.record import RunEntry, read_environments, read_rows, runs
-from paribus.record.file_names import ROWS_FILE
-from paribus.record.rows import seconds_without_compiling
 from paribus.runtime import select_device
 from paribus.spec.design import length_arms
+from paribus.spec.stages import stage_architectures
 from paribus.train.parent import name_of_run
 from paribus.workspace import Workspace
 
-TYPICAL_UTILISATION = 0.35  # of a plain product's speed that training usually reaches
+# Guesses of what is no step. Of a study: Python, torch, the plan, and the first run, which is slow.
+STUDY_SECONDS = 20.0
+# Of each run: its model, checkpoints, records and evaluation; on a GPU also kernels that are chosen
+# and graphs that are captured, but not code that is compiled for the first time.
+RUN_SECONDS = {"cpu": 0.3}
+GPU_RUN_SECONDS = 5.0
 CHECKPOINT_BYTES_PER_PARAMETER = 12  # of a parameter in a checkpoint: its value and two moments
-MAX_EARLIER_RUNS = 20  # runs that a pace is taken from
 N_EXTRA_RATES = (
     3  # of an arm beside the grid: two beside its vertex, and one where a neighbour is of no use
 )
@@ -46,12 +46,9 @@ class StudyCost:
     n_bytes: float
     basis: str
     flops_per_seed: float  # of all arms under one more seed, other lengths included
+    seconds_per_seed: float
     n_length_runs: int = 0  # runs of other lengths
     n_ladder_runs: int = 0  # runs on rungs of the ladder
-
-    @property
-    def seconds_per_seed(self) -> float:
-        return self.seconds * self.flops_per_seed / self.flops
 
 
 def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
@@ -66,69 +63,88 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     shares = [share for share in design.lengths or () if share < 1]
     longer = _length_groups(plan)
     # of one seed at one rate
-    full = sum(_last_flops(arm) for arm in arms)
+    full = _last_work(arms)
     swept_arms = _swept_arms(plan, arms)
-    swept = sum(_last_flops(arm) for arm in swept_arms)
-    before = sum(_last_flops(arm) for arm in ancestors)
-    other = sum(_last_flops(arm) * sum(shares) for arm in longer)
+    swept = _last_work(swept_arms)
+    before = _last_work(ancestors)
+    other = _last_work(longer) * sum(shares)
     n_swept, n_sweep_seeds, (share, last_share) = _sweep_size(plan)
     n_rates, n_noise = n_rates_per_seed(plan), _n_noise_runs(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
     per_seed = full * n_rates + before + other
     total = per_seed * n_seeds + before * n_sweep_seeds
     total += (swept * last_share + before * share) * n_swept
-    total += n_noise * plan.arms[0].total("training_flops")
+    total += _whole_work(plan.arms[0]) * n_noise
     ladder = _ladder_cost(plan)
-    total += ladder.flops
-    speed, basis = _training_speed(plan, workspace)
+    total += ladder.work
+    pace = training_pace(plan, workspace)
     n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
     n_before = len(ancestors) * (n_seeds + n_sweep_seeds)
+    n_sweep_runs = n_swept * (len(swept_arms) + len(ancestors))
+    n_runs = n_reported * n_arms + n_sweep_runs + n_before + n_lengths + n_noise + ladder.n_runs
+    n_runs_per_seed = n_arms * n_rates + len(ancestors) + len(longer) * len(shares)
+    kind = select_device(workspace.device).type
     return StudyCost(
-        n_runs=n_reported * n_arms
-        + n_swept * (len(swept_arms) + len(ancestors))
-        + n_before
-        + n_lengths
-        + n_noise
-        + ladder.n_runs,
-        n_sweep_runs=n_swept * (len(swept_arms) + len(ancestors)) + ladder.n_sweep_runs,
-        flops=total,
-        seconds=total / speed,
+        n_runs=n_runs,
+        n_sweep_runs=n_sweep_runs + ladder.n_sweep_runs,
+        flops=total.flops,
+        seconds=STUDY_SECONDS + n_runs * run_seconds(kind) + pace.seconds(total),
         n_bytes=_disk_bytes(plan, arms, ancestors) + ladder.n_bytes,
-        basis=basis,
-        flops_per_seed=per_seed,
+        basis=pace.basis,
+        flops_per_seed=per_seed.flops,
+        seconds_per_seed=n_runs_per_seed * run_seconds(kind) + pace.seconds(per_seed),
         n_length_runs=n_lengths,
         n_ladder_runs=ladder.n_runs - ladder.n_sweep_runs,
     )
 
 
 class _LadderCost(NamedTuple):
-    """What all runs on rungs of a ladder take, those of its sweeps too."""
+    """What all runs on rungs of a ladder take, those of its sweeps too; without those that are
+    reported runs.
+    """
 
     n_runs: int
     n_sweep_runs: int
-    flops: float
+    work: Work
     n_bytes: float
 
 
 def _ladder_cost(plan: Plan) -> _LadderCost:
     if plan.design.ladder is None:
-        return _LadderCost(0, 0, 0.0, 0.0)
-    n_runs, flops, n_bytes = 0, 0.0, 0.0
+        return _LadderCost(0, 0, NO_WORK, 0.0)
+    n_runs, work, n_bytes = 0, NO_WORK, 0.0
     n_rates, _, (_, share) = _sweep_size(plan)
     n_swept = 0
     for own in size_plans(plan):
         for arm in own.plan.arms:
             n_swept += n_rates
-            flops += n_rates * share * arm.total("training_flops")
+            work += _whole_work(arm) * (n_rates * share)
             n_bytes += n_rates * _checkpoint_bytes(arm, share)
     n_seeds = min(plan.design.ladder.n_seeds, len(plan.seeds))
     for rung in plan.rungs:
         for arm, n_tokens in itertools.product(rung.arms, rung.tokens):
             n_steps = rung.n_steps(arm, n_tokens)
             n_runs += n_seeds
-            flops += n_seeds * n_steps * arm.step_cost.training_flops
+            work += _step_work(arm) * (n_seeds * n_steps)
             n_bytes += n_seeds * _checkpoint_bytes(arm, n_steps / arm.n_steps)
-    return _LadderCost(n_runs + n_swept, n_swept, flops, n_bytes)
+    for cell in _twice_counted_cells(plan):
+        arm = next(arm for arm in plan.arms if arm.name == cell.arm)
+        n_runs -= 1
+        work -= _step_work(arm) * cell.n_steps
+        n_bytes -= _checkpoint_bytes(arm, cell.n_steps / arm.n_steps)
+    return _LadderCost(n_runs + n_swept, n_swept, work, n_bytes)
+
+
+def _twice_counted_cells(plan: Plan) -> list[Cell]:
+    """Runs on the ladder that are reported runs, too, or runs of another length. Which they are is
+    known where rates on the ladder follow from those of the base.
+    """
+    if size_plans(plan):
+        return []
+    rates = written_rates(plan)
+    counted = {cell.name for cell in (*reported_cells(plan, rates), *length_cells(plan, rates))}
+    cells = (*ladder_cells(plan, rates), *ladder_cells(plan, rates, is_predicted=True))
+    return [cell for cell in cells if cell.name in counted]
 
 
 def _n_noise_runs(plan: Plan) -> int:
@@ -174,9 +190,25 @@ def _swept_arms(plan: Plan, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
     return [arm for arm in arms if arm.name not in wrong]
 
 
-def _last_flops(arm: PlannedArm) -> float:
-    """FLOPs of the last stage."""
-    return arm.step_cost.training_flops * arm.n_steps
+def _step_work(arm: PlannedArm) -> Work:
+    """What a step of the last stage takes."""
+    return Work(arm.step_cost.training_flops, n_blocks(arm.run.last_architecture))
+
+
+def _last_work(arms: Sequence[PlannedArm]) -> Work:
+    """What the last stage of each arm takes, all of them together."""
+    work = NO_WORK
+    for arm in arms:
+        work += _step_work(arm) * arm.n_steps
+    return work
+
+
+def _whole_work(arm: PlannedArm) -> Work:
+    """What all stages of an arm take."""
+    n_block_steps = 0
+    for stage, architecture in zip(arm.run.stages, stage_architectures(arm.run), strict=True):
+        n_block_steps += stage.training.n_steps * n_blocks(architecture)
+    return Work(arm.total("training_flops"), n_block_steps)
 
 
 def _ancestors(arms: Sequence[PlannedArm]) -> list[PlannedArm]:
@@ -231,72 +263,6 @@ def _checkpoint_bytes(arm: PlannedArm, share: float) -> int:
     return arm.price.parameters * CHECKPOINT_BYTES_PER_PARAMETER * n_checkpoints
 
 
-def _describe_earlier_runs(n: int) -> str:
-    if n == 1:
-        return "at the pace of 1 earlier run"
-    return f"at the pace of {n} earlier runs"
-
-
-def _training_speed(plan: Plan, workspace: Workspace) -> tuple[float, str]:
-    """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
-    comparable = []
-    for entry in runs(workspace.runs_folder):
-        is_finished = entry.state == "finished" and entry.last_row is not None
-        if is_finished and _device(entry) == plan.environment["device"]:
-            comparable.append(entry)
-    paces = map(_pace, sorted(comparable, key=_age))
-    # a pace is above 0: only None is left out
-    earlier = list(itertools.islice(filter(None, paces), MAX_EARLIER_RUNS))
-    if earlier:
-        return statistics.median(earlier), _describe_earlier_runs(len(earlier))
-    speed = _matmul_speed(select_device(workspace.device))
-    return speed * TYPICAL_UTILISATION, "guessed from one matrix product"
-
-
-def _age(entry: RunEntry) -> float:
-    """Smallest for the run that ended last."""
-    return -(entry.folder / ROWS_FILE).stat().st_mtime
-
-
-def _pace(entry: RunEntry) -> float | None:
-    """FLOPs a second, the median between rows: what is measured now and then is not counted, nor
-    what older runs have compiled.
-    """
-    try:
-        paces = _row_paces(read_rows(entry.folder / ROWS_FILE).rows)
-    except (RecordError, KeyError, TypeError):
-        return None
-    pace = statistics.median(paces) if paces else 0.0
-    if pace > 0:
-        return pace
-    return None
-
-
-def _row_paces(rows: Iterable[dict[str, Any]]) -> list[float]:
-    """FLOPs a second between each two rows, and before the first."""
-    paces, since, before = [], 0.0, 0.0
-    for row in rows:
-        seconds, flops = seconds_without_compiling(row), row["dense_flops"]
-        if seconds > since:
-            paces.append((flops - before) / (seconds - since))
-        since, before = seconds, flops
-    return paces
-
-
-def _device(entry: RunEntry) -> str | None:
-    """What a run was made on; a damaged record is no reason not to plan."""
-    try:
-        return read_environments(entry.folder)[-1].get("device")
-    except RecordError:
-        return None
-
-
-def _matmul_speed(device: torch.device, n: int = 1024) -> float:
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    a = torch.ones(n, n, device=device, dtype=dtype)
-    spans = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        (a @ a)[0, 0].item()
-        spans.append(time.perf_counter() - begin)
-    return 2 * n**3 / min(spans)
+def run_seconds(device_type: str) -> float:
+    """What a run takes beside its steps."""
+    return RUN_SECONDS.get(device_type, GPU_RUN_SECONDS)

@@ -193,7 +193,7 @@ def _describe_items(prepared: PreparedTask) -> str:
 
 def _describe_runs(cost: StudyCost) -> str:
     n_runs = str(cost.n_runs)
-    if cost.n_sweep_runs or cost.n_ladder_runs:  # some of a ladder are those of the verdict, too
+    if cost.n_sweep_runs:  # and of a ladder that is swept, some are those of the verdict, too
         n_runs = f"at most {n_runs}"
     if cost.n_sweep_runs:
         n_runs += f", {cost.n_sweep_runs} of them to find learning rates"

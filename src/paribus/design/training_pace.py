@@ -1,0 +1,164 @@
+"""How long steps take on this machine: arithmetic, and calls, which take time however small.
+
+Two small measurements made now say how both compare. Where there are earlier runs on such a device,
+their steps say how long it really takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from paribus.design.plan import Plan
+from paribus.errors import ParibusError, RecordError
+from paribus.record import RunEntry, read_environments, read_rows, runs
+from paribus.record.file_names import ROWS_FILE
+from paribus.record.folder import read_stages
+from paribus.record.rows import seconds_without_compiling
+from paribus.runtime import select_device
+from paribus.spec import Architecture, resolve
+from paribus.spec.reading import parse_architecture
+from paribus.workspace import Workspace
+
+TYPICAL_UTILISATION = 0.35  # of a plain product's speed that training usually reaches
+PRODUCTS_PER_BLOCK = 200  # small products with their gradient that take as long as a block's calls
+GPU_BLOCK_SECONDS = 4e-4  # of a block in a step, in a captured graph that has little to compute
+MAX_EARLIER_RUNS = 20  # runs that a pace is taken from
+
+
+@dataclass(frozen=True)
+class Work:
+    """What some steps take: FLOPs, and blocks that are called, summed over steps."""
+
+    flops: float
+    n_block_steps: float
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.n_block_steps + other.n_block_steps)
+
+    def __sub__(self, other: Work) -> Work:
+        return self + other * -1
+
+    def __mul__(self, n: float) -> Work:
+        return Work(self.flops * n, self.n_block_steps * n)
+
+
+NO_WORK = Work(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What arithmetic and calls take, and how it is known."""
+
+    flops_per_second: float
+    block_seconds: float
+    basis: str
+    factor: float = 1.0  # by which earlier runs took longer
+
+    def seconds(self, work: Work) -> float:
+        arithmetic = work.flops / self.flops_per_second
+        return self.factor * (arithmetic + work.n_block_steps * self.block_seconds)
+
+
+def n_blocks(architecture: Architecture) -> int:
+    """Blocks that a step calls, those of the encoder too."""
+    spec = resolve(architecture)
+    n_encoder = 0 if spec.encoder is None else len(spec.encoder.layers)
+    return len(spec.stack.layers) + n_encoder
+
+
+def training_pace(plan: Plan, workspace: Workspace) -> Pace:
+    """The pace of the newest runs on such a device, or else what is measured now."""
+    pace = measure_pace(select_device(workspace.device))
+    comparable = []
+    for entry in runs(workspace.runs_folder):
+        is_finished = entry.state == "finished" and entry.last_row is not None
+        if is_finished and _device(entry) == plan.environment["device"]:
+            comparable.append(entry)
+    factors = (_factor(entry, pace) for entry in sorted(comparable, key=_age))
+    # a factor is above 0: only None is left out
+    earlier = list(itertools.islice(filter(None, factors), MAX_EARLIER_RUNS))
+    if not earlier:
+        return pace
+    basis = _describe_earlier_runs(len(earlier))
+    return replace(pace, factor=statistics.median(earlier), basis=basis)
+
+
+def measure_pace(device: torch.device) -> Pace:
+    """What a large product and small ones take now."""
+    speed = _matmul_speed(device) * TYPICAL_UTILISATION
+    if device.type != "cpu":
+        return Pace(speed, GPU_BLOCK_SECONDS, "guessed from one matrix product")
+    block_seconds = PRODUCTS_PER_BLOCK * _small_product_seconds()
+    return Pace(speed, block_seconds, "guessed from a few matrix products")
+
+
+def _describe_earlier_runs(n: int) -> str:
+    if n == 1:
+        return "at the pace of 1 earlier run"
+    return f"at the pace of {n} earlier runs"
+
+
+def _age(entry: RunEntry) -> float:
+    """Smallest for the run that ended last."""
+    return -(entry.folder / ROWS_FILE).stat().st_mtime
+
+
+def _factor(entry: RunEntry, pace: Pace) -> float | None:
+    """How much longer a run took than a pace says, the median between rows: what is measured now
+    and then is not counted, nor what older runs have compiled.
+    """
+    try:
+        architecture = parse_architecture(read_stages(entry.folder)[0]["architecture"])
+        spans = list(_row_spans(entry, n_blocks(architecture)))
+    except (ParibusError, LookupError, TypeError):
+        return None
+    factors = [seconds / pace.seconds(work) for seconds, work in spans if work.flops > 0]
+    if not factors:
+        return None
+    return statistics.median(factors)
+
+
+def _row_spans(entry: RunEntry, blocks: int) -> Iterator[tuple[float, Work]]:
+    """Seconds between each two rows and before the first, and what was done in them."""
+    since, before, step_before = 0.0, 0.0, -1
+    for row in read_rows(entry.folder / ROWS_FILE).rows:
+        seconds, flops, step = seconds_without_compiling(row), row["dense_flops"], row["step"]
+        if seconds > since:
+            yield seconds - since, Work(flops - before, blocks * (step - step_before))
+        since, before, step_before = seconds, flops, step
+
+
+def _device(entry: RunEntry) -> str | None:
+    """What a run was made on; a damaged record is no reason not to plan."""
+    try:
+        return read_environments(entry.folder)[-1].get("device")
+    except RecordError:
+        return None
+
+
+def _matmul_speed(device: torch.device, n: int = 1024) -> float:
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    a = torch.ones(n, n, device=device, dtype=dtype)
+    spans = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        (a @ a)[0, 0].item()
+        spans.append(time.perf_counter() - begin)
+    return 2 * n**3 / min(spans)
+
+
+def _small_product_seconds(n: int = 16) -> float:
+    a = torch.ones(n, n)
+    b = torch.ones(n, n, requires_grad=True)
+    spans = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        torch.autograd.grad((a @ b).sum(), b)
+        spans.append(time.perf_counter() - begin)
+    return statistics.median(spans)
