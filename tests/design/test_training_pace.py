@@ -10,11 +10,11 @@ from trained_study import N_STEPS, make_small_plan
 
 from paribus.design import estimate_cost, training_pace
 from paribus.design.study_cost import STUDY_SECONDS, run_seconds
-from paribus.design.training_pace import NO_WORK, Pace, Work, measure_pace, n_blocks
+from paribus.design.training_pace import NO_WORK, StepPace, StepWork, measure_pace, n_blocks
 from paribus.spec import load
 from paribus.workspace import Workspace
 
-PACE = Pace(flops_per_second=1e9, block_seconds=0.25, basis="for a test")
+PACE = StepPace(flops_per_second=1e9, block_seconds=0.25, basis="for a test")
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +24,8 @@ def known_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arithmetic_and_calls_add_up() -> None:
-    work = Work(flops=3e9, n_block_steps=20) * 2 - Work(1e9, 8)
-    assert work == Work(5e9, 32)
+    work = StepWork(flops=3e9, n_block_steps=20) * 2 - StepWork(1e9, 8)
+    assert work == StepWork(5e9, 32)
     assert PACE.seconds(work) == 5 + 32 * 0.25
     assert PACE.seconds(NO_WORK) == 0
 
@@ -71,7 +71,7 @@ def estimate_after(
 
 def guessed_seconds(row: dict[str, Any], blocks: int) -> float:
     """What the steps until a row take at the known pace."""
-    return PACE.seconds(Work(row["dense_flops"], (row["step"] + 1) * blocks))
+    return PACE.seconds(StepWork(row["dense_flops"], (row["step"] + 1) * blocks))
 
 
 def test_earlier_runs_say_how_much_longer_steps_take(

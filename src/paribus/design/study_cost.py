@@ -14,7 +14,7 @@ from paribus.design.ladder_rates import size_plans
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.stage_tuning import written_rates
-from paribus.design.training_pace import NO_WORK, Work, n_blocks, training_pace
+from paribus.design.training_pace import NO_WORK, StepWork, n_blocks, training_pace
 from paribus.design.variance import noise_crossing
 from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.runtime import select_device
@@ -105,7 +105,7 @@ class _LadderCost(NamedTuple):
 
     n_runs: int
     n_sweep_runs: int
-    work: Work
+    work: StepWork
     n_bytes: float
 
 
@@ -190,12 +190,12 @@ def _swept_arms(plan: Plan, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
     return [arm for arm in arms if arm.name not in wrong]
 
 
-def _step_work(arm: PlannedArm) -> Work:
+def _step_work(arm: PlannedArm) -> StepWork:
     """What a step of the last stage takes."""
-    return Work(arm.step_cost.training_flops, n_blocks(arm.run.last_architecture))
+    return StepWork(arm.step_cost.training_flops, n_blocks(arm.run.last_architecture))
 
 
-def _last_work(arms: Sequence[PlannedArm]) -> Work:
+def _last_work(arms: Sequence[PlannedArm]) -> StepWork:
     """What the last stage of each arm takes, all of them together."""
     work = NO_WORK
     for arm in arms:
@@ -203,12 +203,12 @@ def _last_work(arms: Sequence[PlannedArm]) -> Work:
     return work
 
 
-def _whole_work(arm: PlannedArm) -> Work:
+def _whole_work(arm: PlannedArm) -> StepWork:
     """What all stages of an arm take."""
     n_block_steps = 0
     for stage, architecture in zip(arm.run.stages, stage_architectures(arm.run), strict=True):
         n_block_steps += stage.training.n_steps * n_blocks(architecture)
-    return Work(arm.total("training_flops"), n_block_steps)
+    return StepWork(arm.total("training_flops"), n_block_steps)
 
 
 def _ancestors(arms: Sequence[PlannedArm]) -> list[PlannedArm]:

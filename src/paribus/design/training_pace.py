@@ -32,27 +32,27 @@ MAX_EARLIER_RUNS = 20  # runs that a pace is taken from
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """What some steps take: FLOPs, and blocks that are called, summed over steps."""
 
     flops: float
     n_block_steps: float
 
-    def __add__(self, other: Work) -> Work:
-        return Work(self.flops + other.flops, self.n_block_steps + other.n_block_steps)
+    def __add__(self, other: StepWork) -> StepWork:
+        return StepWork(self.flops + other.flops, self.n_block_steps + other.n_block_steps)
 
-    def __sub__(self, other: Work) -> Work:
+    def __sub__(self, other: StepWork) -> StepWork:
         return self + other * -1
 
-    def __mul__(self, n: float) -> Work:
-        return Work(self.flops * n, self.n_block_steps * n)
+    def __mul__(self, n: float) -> StepWork:
+        return StepWork(self.flops * n, self.n_block_steps * n)
 
 
-NO_WORK = Work(0.0, 0.0)
+NO_WORK = StepWork(0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Pace:
+class StepPace:
     """What arithmetic and calls take, and how it is known."""
 
     flops_per_second: float
@@ -60,7 +60,7 @@ class Pace:
     basis: str
     factor: float = 1.0  # by which earlier runs took longer
 
-    def seconds(self, work: Work) -> float:
+    def seconds(self, work: StepWork) -> float:
         arithmetic = work.flops / self.flops_per_second
         return self.factor * (arithmetic + work.n_block_steps * self.block_seconds)
 
@@ -72,7 +72,7 @@ def n_blocks(architecture: Architecture) -> int:
     return len(spec.stack.layers) + n_encoder
 
 
-def training_pace(plan: Plan, workspace: Workspace) -> Pace:
+def training_pace(plan: Plan, workspace: Workspace) -> StepPace:
     """The pace of the newest runs on such a device, or else what is measured now."""
     pace = measure_pace(select_device(workspace.device))
     comparable = []
@@ -89,13 +89,13 @@ def training_pace(plan: Plan, workspace: Workspace) -> Pace:
     return replace(pace, factor=statistics.median(earlier), basis=basis)
 
 
-def measure_pace(device: torch.device) -> Pace:
+def measure_pace(device: torch.device) -> StepPace:
     """What a large product and small ones take now."""
     speed = _matmul_speed(device) * TYPICAL_UTILISATION
     if device.type != "cpu":
-        return Pace(speed, GPU_BLOCK_SECONDS, "guessed from one matrix product")
+        return StepPace(speed, GPU_BLOCK_SECONDS, "guessed from one matrix product")
     block_seconds = PRODUCTS_PER_BLOCK * _small_product_seconds()
-    return Pace(speed, block_seconds, "guessed from a few matrix products")
+    return StepPace(speed, block_seconds, "guessed from a few matrix products")
 
 
 def _describe_earlier_runs(n: int) -> str:
@@ -109,7 +109,7 @@ def _age(entry: RunEntry) -> float:
     return -(entry.folder / ROWS_FILE).stat().st_mtime
 
 
-def _factor(entry: RunEntry, pace: Pace) -> float | None:
+def _factor(entry: RunEntry, pace: StepPace) -> float | None:
     """How much longer a run took than a pace says, the median between rows: what is measured now
     and then is not counted, nor what older runs have compiled.
     """
@@ -124,13 +124,13 @@ def _factor(entry: RunEntry, pace: Pace) -> float | None:
     return statistics.median(factors)
 
 
-def _row_spans(entry: RunEntry, blocks: int) -> Iterator[tuple[float, Work]]:
+def _row_spans(entry: RunEntry, blocks: int) -> Iterator[tuple[float, StepWork]]:
     """Seconds between each two rows and before the first, and what was done in them."""
     since, before, step_before = 0.0, 0.0, -1
     for row in read_rows(entry.folder / ROWS_FILE).rows:
         seconds, flops, step = seconds_without_compiling(row), row["dense_flops"], row["step"]
         if seconds > since:
-            yield seconds - since, Work(flops - before, blocks * (step - step_before))
+            yield seconds - since, StepWork(flops - before, blocks * (step - step_before))
         since, before, step_before = seconds, flops, step
 
 
