@@ -44,7 +44,7 @@ def with_outcomes(report: ReportData, arm: str, losses: Sequence[float]) -> Repo
     for seed, loss in enumerate(losses, 1):
         rows.append(
             {**rows[0], "arm": arm, "seed": seed, "purpose": "predicted", "outcome": "finished"}
-            | {column: loss}
+            | {"size": 352, "parameters": 10_400_000, "planned_tokens": 94_000_000, column: loss}
         )
     return replace(report, findings=replace(report.findings, table=RowTable(tuple(rows))))
 
