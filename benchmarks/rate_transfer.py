@@ -1,13 +1,14 @@
-"""Does the best learning rate stay where it is as a model gets wider? The standard initialisation
-against μP, every width at the same rates.
+"""Where is the best learning rate, as a model gets wider, and as it reads more? The standard
+initialisation against μP, every width and duration at the same rates.
 
     python benchmarks/rate_transfer.py --widths 32 64 --sequences 4 --tokens 200000   # on a CPU
     python benchmarks/rate_transfer.py --device cuda --jobs 8 --files books.tar.xz   # on a GPU
 
-Models have 4 layers and heads of 32, and predict the next token. Each run is a run of paribus, kept
-under --runs: the same command goes on where it stopped. A parabola goes through the losses on
-validation text at the best rate and at two on either side of it, in log₂ rate; how far its vertex
-moves from the narrowest width is printed in octaves, with a 95 % interval.
+Models have heads of 32. Each run is a run of paribus, kept under --runs: the same command goes on
+where it stopped. A parabola goes through the losses on validation text at the best rate and at two
+on either side of it, in log₂ rate. Where the best rate is near an end of the grid, rates are added
+there. How far the vertex moves from the narrowest width, and from the shortest duration, is printed
+in octaves, with a 95 % interval.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from math import hypot, inf
 from pathlib import Path
@@ -32,24 +33,40 @@ from paribus.record.rows import last_row
 from paribus.record.state import read_state
 
 INITS = {"standard": "normal", "mup": "mup"}
-D_HEAD, N_LAYERS, LENGTH = 32, 4, 256
+D_HEAD, LENGTH = 32, 256
 STEP = 2**0.5  # from one rate to the next
 N_BESIDE = 2  # rates on either side of the best that the parabola goes through
+MAX_ROUNDS = 4  # of rates that are added to the grid
 WARMUP_SHARE = 0.2
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One run: how it begins, how wide it is, and its rate."""
+class Setting:
+    """What has one best rate."""
 
     init: str
     width: int
-    rate: float
+    tokens: int
+
+    def __str__(self) -> str:
+        return f"{self.init}, width {self.width}, {self.tokens / 1e6:g}M tokens"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run: its setting, rate and seed. Rates are the grid's middle times STEP^place."""
+
+    setting: Setting
+    place: int
     seed: int
+
+    def rate(self, asked: argparse.Namespace) -> float:
+        return float(f"{asked.rate * STEP**self.place:.4g}")
 
     def tables(self, asked: argparse.Namespace) -> dict[str, Any]:
         """The run's spec."""
-        n_steps = max(10, round(asked.tokens / (asked.sequences * LENGTH)))
+        width = self.setting.width
+        n_steps = max(10, round(self.setting.tokens / (asked.sequences * LENGTH)))
         source = {"kind": "python-docs"}
         if asked.files:
             source = {"kind": "files", "paths": [str(Path(asked.files).absolute())]}
@@ -57,25 +74,28 @@ class Trial:
             "architecture": {
                 "preset": "gpt2",
                 "positions": "rotary",
-                "n_layers": N_LAYERS,
-                "d_model": self.width,
-                "attention": {"n_heads": self.width // D_HEAD},
-                "init": INITS[self.init],
+                "n_layers": asked.layers,
+                "d_model": width,
+                "attention": {"n_heads": width // D_HEAD},
+                "init": INITS[self.setting.init],
             },
             "corpus": {"sources": [source], "tokenizer": {"kind": "bpe", "n_vocab": 3989}},
-            "objective": "causal",
+            "objective": asked.objective,
             "training": {
                 "n_steps": n_steps,
                 "n_sequences": asked.sequences,
                 "length": LENGTH,
-                "warmup": max(1, round(WARMUP_SHARE * n_steps)),
-                "optimizer": {"rate": self.rate},
+                "warmup": max(1, round(asked.warmup * n_steps)),
+                "optimizer": {"rate": self.rate(asked)},
                 "seed": self.seed,
                 "data_seed": self.seed,
                 "valid_every": n_steps,
                 "checkpoint_every": n_steps,
             },
         }
+
+
+Losses = dict[int, list[float]]  # of one setting: by the place of the rate, one for each seed
 
 
 def train(trial: Trial, asked: argparse.Namespace) -> float:
@@ -89,76 +109,140 @@ def train(trial: Trial, asked: argparse.Namespace) -> float:
     return last["valid_nats"]
 
 
-def fit(losses: Mapping[float, list[float]]) -> RateFit | None:
-    """The parabola about the best rate; None where that is at an end of the grid."""
-    finite = {rate: own for rate, own in losses.items() if max(own) < inf}
-    rates = sorted(finite)
-    best = rates.index(min(rates, key=lambda rate: fmean(finite[rate])))
-    if best in (0, len(rates) - 1):
+def best_place(losses: Losses) -> int:
+    return min(losses, key=lambda place: fmean(losses[place]))
+
+
+def missing_places(losses: Losses) -> list[int]:
+    """The places to be tried: two on either side of the best one must be there."""
+    best = best_place(losses)
+    return [place for place in range(best - N_BESIDE, best + N_BESIDE + 1) if place not in losses]
+
+
+def fit(losses: Losses, asked: argparse.Namespace) -> RateFit | None:
+    """The parabola about the best rate; None where that is at an end of the rates that did not
+    diverge.
+    """
+    best = best_place(losses)
+    near = {
+        place: own
+        for place, own in losses.items()
+        if abs(place - best) <= N_BESIDE and max(own) < inf
+    }
+    if not {best - 1, best, best + 1} <= near.keys():
         return None
-    near = rates[max(0, best - N_BESIDE) : best + N_BESIDE + 1]
-    return fit_rates({rate: finite[rate] for rate in near})
+    return fit_rates({asked.rate * STEP**place: own for place, own in near.items()})
 
 
-def print_transfer(losses: Mapping[Trial, float], widths: list[int]) -> None:
-    """Losses by rate, the vertex of each width, and how far it moved."""
-    for init in INITS:
-        fits: dict[int, RateFit | None] = {}
-        for width in widths:
-            own: dict[float, list[float]] = {}
-            for trial, loss in losses.items():
-                if (trial.init, trial.width) == (init, width):
-                    own.setdefault(trial.rate, []).append(loss)
-            cells = "  ".join(f"{rate:.2g}: {fmean(own[rate]):.4f}" for rate in sorted(own))
-            print(f"{init}, width {width}: {cells}")
-            fits[width] = fit(own)
-        first = fits[widths[0]]
-        for width, found in fits.items():
-            if found is None or found.vertex is None:
-                print(f"{init}, width {width}: the best rate is at an end of the grid")
-                continue
-            text = f"{init}, width {width}: best rate {2**found.vertex:.3g}"
-            if width != widths[0] and first is not None and first.vertex is not None:
-                moved = found.vertex - first.vertex
-                half = hypot(found.half_width, first.half_width)
-                ends = f"{moved - half:+.2f} to {moved + half:+.2f}"
-                text += f"; moved by {moved:+.2f} octaves ({ends if half < inf else 'no interval'})"
-            print(text)
+def train_all(
+    trials: Iterable[Trial],
+    asked: argparse.Namespace,
+    pool: Executor,
+    losses: dict[Setting, Losses],
+) -> None:
+    """Adds the loss of each trial to those of its setting. The longest runs begin first."""
+    work = sorted(trials, key=lambda one: one.setting.tokens * one.setting.width, reverse=True)
+    for trial, loss in zip(work, pool.map(train, work, [asked] * len(work)), strict=True):
+        losses.setdefault(trial.setting, {}).setdefault(trial.place, []).append(loss)
 
 
-def main() -> None:
+def print_losses(losses: dict[Setting, Losses], asked: argparse.Namespace) -> None:
+    for setting, own in losses.items():
+        cells = [
+            f"{asked.rate * STEP**place:.2g}: {fmean(own[place]):.4f}" for place in sorted(own)
+        ]
+        print(f"{setting}: {'  '.join(cells)}")
+
+
+def print_vertex(setting: Setting, found: RateFit | None, first: RateFit | None) -> None:
+    """The best rate of a setting, and how far it is from that of another."""
+    if found is None or found.vertex is None:
+        print(f"{setting}: the best rate is at an end of the grid")
+        return
+    text = f"{setting}: best rate {2**found.vertex:.3g}"
+    if first is not None and first is not found and first.vertex is not None:
+        moved = found.vertex - first.vertex
+        half = hypot(found.half_width, first.half_width)
+        ends = "no interval"
+        if half < inf:
+            ends = f"{moved - half:+.2f} to {moved + half:+.2f}"
+        text += f"; moved by {moved:+.2f} octaves ({ends})"
+    print(text)
+
+
+def print_transfer(losses: dict[Setting, Losses], asked: argparse.Namespace) -> None:
+    """The vertex of each width and duration, and how far it moved."""
+    fits = {setting: fit(own, asked) for setting, own in losses.items()}
+    for init in asked.inits:
+        for tokens in asked.tokens:
+            across = [Setting(init, width, tokens) for width in asked.widths]
+            for setting in across:
+                print_vertex(setting, fits[setting], fits[across[0]])
+        if len(asked.tokens) == 1:
+            continue
+        print("from the shortest duration:")
+        for width in asked.widths:
+            along = [Setting(init, width, tokens) for tokens in asked.tokens]
+            for setting in along:
+                print_vertex(setting, fits[setting], fits[along[0]])
+
+
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inits", choices=INITS, nargs="+", default=list(INITS))
     parser.add_argument("--widths", type=int, nargs="+", default=[64, 256, 512])
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--objective", choices=["causal", "prefix"], default="causal")
     parser.add_argument("--rate", type=float, default=8e-3, help="in the middle of the grid")
     parser.add_argument("--rates", type=int, default=7)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--tokens", type=int, default=10_000_000)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[10_000_000])
     parser.add_argument("--sequences", type=int, default=64, help="of a batch")
+    parser.add_argument("--warmup", type=float, default=WARMUP_SHARE, help="share of the steps")
     parser.add_argument("--files", default=None, help="text; Python's documentation if left out")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default=None)
     parser.add_argument("--runs", type=Path, default=Path("runs/rate-transfer"))
     parser.add_argument("--cache", type=Path, default=None)
-    asked = parser.parse_args()
-    grid = [asked.rate * STEP**place for place in range(-(asked.rates // 2), asked.rates // 2 + 1)]
-    trials = [
-        Trial(init, width, float(f"{rate:.4g}"), seed)
-        for seed in range(1, asked.seeds + 1)
-        for width in asked.widths
-        for init in INITS
-        for rate in grid
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = parse_arguments()
+    seeds = range(1, asked.seeds + 1)
+    settings = [
+        Setting(init, width, tokens)
+        for init in asked.inits
+        for width in sorted(asked.widths)
+        for tokens in sorted(asked.tokens)
     ]
-    pb.build_corpus({"corpus": trials[0].tables(asked)["corpus"]}, cache=asked.cache)
+    asked.widths, asked.tokens = sorted(asked.widths), sorted(asked.tokens)
+    places: dict[Setting, list[int]] = {}
+    for setting in settings:
+        places[setting] = list(range(-(asked.rates // 2), asked.rates // 2 + 1))
+    first = Trial(settings[0], 0, 1)
+    pb.build_corpus({"corpus": first.tables(asked)["corpus"]}, cache=asked.cache)
     cache = pb.Workspace(cache=asked.cache).cache_folder
     n_threads = compile_threads(os.cpu_count() or 1, asked.jobs)
+    losses: dict[Setting, Losses] = {}
     with shared_gpu() as variables:
         os.environ.update(variables | compile_variables(cache, n_threads, os.environ))
         os.environ["OMP_NUM_THREADS"] = "1"
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(asked.jobs, context) as pool:
-            found = pool.map(train, trials, [asked] * len(trials))
-            losses = dict(zip(trials, found, strict=True))
-    print_transfer(losses, asked.widths)
+            for _ in range(1 + MAX_ROUNDS):
+                trials = [
+                    Trial(setting, place, seed)
+                    for setting, own in places.items()
+                    for place in own
+                    for seed in seeds
+                ]
+                train_all(trials, asked, pool, losses)
+                places = {setting: missing_places(losses[setting]) for setting in settings}
+                print_losses(losses, asked)
+                if not any(places.values()):
+                    break
+    print_transfer(losses, asked)
 
 
 if __name__ == "__main__":

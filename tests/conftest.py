@@ -5,6 +5,7 @@ warnings are no errors.
 import fcntl
 import gc
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def shared_folder(
     with open(root / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_filled.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a process that failed to fill it
             folder.mkdir()
             fill(folder)
             is_filled.touch()

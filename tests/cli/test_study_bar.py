@@ -75,6 +75,16 @@ def test_work_that_costs_nothing_is_shown_without_a_time(
     assert said(console) == "runs   1/1  full, seed 1: open\n"
 
 
+def test_a_cell_that_waits_again_is_no_longer_shown_as_running(
+    cells: tuple[Cell, ...], tmp_path: Path
+) -> None:
+    with StudyBar(page(terminal=False), open_study(tmp_path, "one")) as showing:
+        showing.begin_round("runs", cells).begin(cells[0]).step(2)
+        showing.begin(cells[1])
+        showing.put_back(cells[0])
+        assert list(showing.running) == [cells[1].name]
+
+
 def test_values_of_the_table_are_short() -> None:
     assert format_line("training_flops", [1.5e9]) == ["1.5 GFLOP"]
     assert format_line("tokens_read in all", [1_234_567]) == ["1.23M"]

@@ -127,6 +127,7 @@ def test_runs_of_the_verdict_on_the_ladder_are_counted_once(study_cache: Path) -
     cost = estimate_cost(plan, Workspace("nowhere", device="cpu"))
     assert len(cells) < len(reported) + len(climbed)
     assert cost.n_runs == len(cells)
+    assert cost.n_ladder_runs == len(climbed)
     assert cost.flops == pytest.approx(sum(cell.flops for cell in cells.values()))
 
 

@@ -10,7 +10,7 @@ from trained_study import N_STEPS, make_small_plan
 
 from paribus.design import estimate_cost, training_pace
 from paribus.design.study_cost import STUDY_SECONDS, run_seconds
-from paribus.design.training_pace import NO_WORK, StepPace, StepWork, measure_pace, n_blocks
+from paribus.design.training_pace import NO_WORK, StepPace, StepWork, measure_pace, n_block_calls
 from paribus.spec import load
 from paribus.workspace import Workspace
 
@@ -30,9 +30,9 @@ def test_arithmetic_and_calls_add_up() -> None:
     assert PACE.seconds(NO_WORK) == 0
 
 
-def test_blocks_of_an_encoder_are_called_too() -> None:
-    assert n_blocks(load("gpt2", changes={"n_layers": 3})) == 3
-    assert n_blocks(load("t5", changes={"n_layers": 3, "encoder.n_layers": 2})) == 5
+def test_blocks_of_an_encoder_are_called_too_and_all_of_them_for_each_micro_batch() -> None:
+    assert n_block_calls(load("gpt2", changes={"n_layers": 3}), 1) == 3
+    assert n_block_calls(load("t5", changes={"n_layers": 3, "encoder.n_layers": 2}), 7) == 35
 
 
 @pytest.mark.parametrize("kind", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -45,7 +45,7 @@ def test_a_machine_is_measured(kind: str) -> None:
 def test_short_runs_take_what_starting_and_calls_take(study_cache: Path, tmp_path: Path) -> None:
     plan = make_small_plan(study_cache)
     cost = estimate_cost(plan, Workspace(tmp_path, device="cpu"))
-    n_called = sum(3 * N_STEPS * n_blocks(arm.run.last_architecture) for arm in plan.arms)
+    n_called = 3 * N_STEPS * sum(n_block_calls(arm.run.last_architecture, 1) for arm in plan.arms)
     fixed = STUDY_SECONDS + cost.n_runs * run_seconds("cpu")
     assert cost.seconds == pytest.approx(fixed + cost.flops / 1e9 + n_called * 0.25)
     assert cost.seconds_per_seed == pytest.approx((cost.seconds - STUDY_SECONDS) / 3)
@@ -77,7 +77,7 @@ def guessed_seconds(row: dict[str, Any], blocks: int) -> float:
 def test_earlier_runs_say_how_much_longer_steps_take(
     study_cache: Path, tmp_path: Path, finished_home: Path
 ) -> None:
-    blocks = n_blocks(make_small_plan(study_cache).arms[0].run.last_architecture)
+    blocks = n_block_calls(make_small_plan(study_cache).arms[0].run.last_architecture, 1)
 
     def slow(_: int, row: dict[str, Any]) -> None:  # a minute before the first row, then 7 times
         row["seconds"] = 60 + 7 * guessed_seconds(row, blocks)
@@ -89,7 +89,7 @@ def test_earlier_runs_say_how_much_longer_steps_take(
 def test_what_runs_compile_all_along_is_not_in_their_pace(
     study_cache: Path, tmp_path: Path, finished_home: Path
 ) -> None:
-    blocks = n_blocks(make_small_plan(study_cache).arms[0].run.last_architecture)
+    blocks = n_block_calls(make_small_plan(study_cache).arms[0].run.last_architecture, 1)
 
     def compile_often(number: int, row: dict[str, Any]) -> None:  # ten seconds before every row
         row["seconds"] = 10 * number + guessed_seconds(row, blocks)
@@ -98,3 +98,32 @@ def test_what_runs_compile_all_along_is_not_in_their_pace(
 
     guess, seconds = estimate_after(study_cache, finished_home, tmp_path, compile_often)
     assert seconds == pytest.approx(guess)
+
+
+def test_a_design_of_micro_batches_calls_every_block_for_each(
+    study_cache: Path, tmp_path: Path
+) -> None:
+    workspace = Workspace(tmp_path, device="cpu")
+    whole = make_small_plan(study_cache, {"base.training.n_sequences": 6})
+    split = make_small_plan(
+        study_cache, {"base.training.n_sequences": 6, "base.training.n_micro_batches": 3}
+    )
+    n_called = 3 * N_STEPS * sum(n_block_calls(arm.run.last_architecture, 1) for arm in whole.arms)
+    more = estimate_cost(split, workspace).seconds - estimate_cost(whole, workspace).seconds
+    assert more == pytest.approx(2 * n_called * 0.25)
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", {"preset": "no such"}, None])
+def test_a_damaged_run_is_no_reason_not_to_plan(
+    study_cache: Path, tmp_path: Path, finished_home: Path, architecture: Any
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    paths = sorted((tmp_path / "runs").glob("*/spec.json"))
+    for path in paths[:-1]:
+        table = json.loads(path.read_text())
+        for stage in table["stages"]:
+            stage["architecture"] = architecture
+        path.write_text(json.dumps(table))
+    plan = make_small_plan(study_cache)
+    cost = estimate_cost(plan, Workspace(tmp_path / "runs", device="cpu"))
+    assert cost.basis == "at the pace of 1 earlier run"

@@ -74,6 +74,20 @@ def test_the_beginning_of_an_own_option_is_refused_as_sbatch_takes_it_for_the_wh
         parse_sbatch_options([f"{name}=x"])
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("exclude=/etc/nodes", "exclude is '/etc/nodes'; write the names of nodes"),
+        ("exclude", "exclude is True; write the names of nodes"),
+        ("exclud=b7", "exclud: write the whole name, exclude"),
+    ],
+)
+def test_nodes_to_be_left_out_are_given_by_name(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        parse_sbatch_options([text])
+    assert parse_sbatch_options(["exclude=b7,c[1-3]"]) == {"exclude": "b7,c[1-3]"}
+
+
 @pytest.mark.parametrize("value", ["TERM@60", "B:USR2@60", "USR2@", "KILL", "USR3"])
 def test_a_signal_that_no_run_heeds_is_refused(value: str) -> None:
     with pytest.raises(SpecError, match="use USR1@SECONDS or USR2@SECONDS"):

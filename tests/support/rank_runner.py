@@ -45,11 +45,11 @@ def work_through(commands: list[Any], page: str) -> None:
     for port, arguments, stop, copied in commands:
         os.environ["MASTER_PORT"] = port
         StoppedBar.stop_after = stop if is_leader else None
-        if copied and is_leader:
-            shutil.copytree(*copied)
         for stream, end in ((sys.stdout, "out"), (sys.stderr, "err")):
             place = os.open(f"{page}.{end}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
             os.dup2(place, stream.fileno())
+        if copied and is_leader:
+            shutil.copytree(*copied)
         status = main(arguments)
         sys.stdout.flush()
         sys.stderr.flush()

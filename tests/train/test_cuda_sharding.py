@@ -42,7 +42,7 @@ def test_sharded_weights_learn_on_cuda_as_whole_ones(
     preset: str, ranks: Ranks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whole weights compiled block by block, too. In bfloat16 a model compiled as one rounds
-    # elsewhere, and experts chosen otherwise then moved the loss by up to 0.64 %.
+    # elsewhere, and experts chosen otherwise then move the loss by tenths of a percent.
     monkeypatch.setattr(model_loss, "_compiles_by_block", lambda model: True)
     spec = tiny_architecture(preset, {"n_vocab": VOCABULARY.size})
     training = Training(n_steps=N_STEPS, n_sequences=16, length=20, n_micro_batches=2, warmup=0)

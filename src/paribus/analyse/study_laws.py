@@ -109,7 +109,9 @@ def study_readings(plan: PlanRecord, rows: Sequence[Row], laws: StudyLaws) -> li
 def ladder_points(
     plan: PlanRecord, rows: Sequence[Row], purposes: Sequence[str] = ("ladder",)
 ) -> list[LawPoint]:
-    """What laws are fitted to: every run of the ladder that came to its end with a score."""
+    """Every run of these purposes that came to its end with a score; laws are fitted to those of
+    the ladder alone.
+    """
     column = column_of(plan.design.primary.measure.table)
     points: list[LawPoint] = []
     for row in select_rows(rows, purposes=purposes):

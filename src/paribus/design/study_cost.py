@@ -14,7 +14,7 @@ from paribus.design.ladder_rates import size_plans
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.stage_tuning import written_rates
-from paribus.design.training_pace import NO_WORK, StepWork, n_blocks, training_pace
+from paribus.design.training_pace import NO_WORK, StepWork, n_block_calls, training_pace
 from paribus.design.variance import noise_crossing
 from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.runtime import select_device
@@ -45,7 +45,8 @@ class StudyCost:
     seconds: float
     n_bytes: float
     basis: str
-    flops_per_seed: float  # of all arms under one more seed, other lengths included
+    n_runs_per_seed: int  # of all arms under one more seed, other lengths and stages included
+    flops_per_seed: float
     seconds_per_seed: float
     n_length_runs: int = 0  # runs of other lengths
     n_ladder_runs: int = 0  # runs on rungs of the ladder
@@ -91,27 +92,27 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
         seconds=STUDY_SECONDS + n_runs * run_seconds(kind) + pace.seconds(total),
         n_bytes=_disk_bytes(plan, arms, ancestors) + ladder.n_bytes,
         basis=pace.basis,
+        n_runs_per_seed=n_runs_per_seed,
         flops_per_seed=per_seed.flops,
         seconds_per_seed=n_runs_per_seed * run_seconds(kind) + pace.seconds(per_seed),
         n_length_runs=n_lengths,
-        n_ladder_runs=ladder.n_runs - ladder.n_sweep_runs,
+        n_ladder_runs=ladder.n_ladder_runs,
     )
 
 
 class _LadderCost(NamedTuple):
-    """What all runs on rungs of a ladder take, those of its sweeps too; without those that are
-    reported runs.
-    """
+    """What all runs on rungs of a ladder take, those of its sweeps too."""
 
-    n_runs: int
+    n_runs: int  # without those that are reported runs, too
     n_sweep_runs: int
+    n_ladder_runs: int  # with them, and without sweeps
     work: StepWork
     n_bytes: float
 
 
 def _ladder_cost(plan: Plan) -> _LadderCost:
     if plan.design.ladder is None:
-        return _LadderCost(0, 0, NO_WORK, 0.0)
+        return _LadderCost(0, 0, 0, NO_WORK, 0.0)
     n_runs, work, n_bytes = 0, NO_WORK, 0.0
     n_rates, _, (_, share) = _sweep_size(plan)
     n_swept = 0
@@ -127,12 +128,12 @@ def _ladder_cost(plan: Plan) -> _LadderCost:
             n_runs += n_seeds
             work += _step_work(arm) * (n_seeds * n_steps)
             n_bytes += n_seeds * _checkpoint_bytes(arm, n_steps / arm.n_steps)
-    for cell in _twice_counted_cells(plan):
+    shared_cells = _twice_counted_cells(plan)
+    for cell in shared_cells:
         arm = next(arm for arm in plan.arms if arm.name == cell.arm)
-        n_runs -= 1
         work -= _step_work(arm) * cell.n_steps
         n_bytes -= _checkpoint_bytes(arm, cell.n_steps / arm.n_steps)
-    return _LadderCost(n_runs + n_swept, n_swept, work, n_bytes)
+    return _LadderCost(n_runs + n_swept - len(shared_cells), n_swept, n_runs, work, n_bytes)
 
 
 def _twice_counted_cells(plan: Plan) -> list[Cell]:
@@ -192,7 +193,8 @@ def _swept_arms(plan: Plan, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
 
 def _step_work(arm: PlannedArm) -> StepWork:
     """What a step of the last stage takes."""
-    return StepWork(arm.step_cost.training_flops, n_blocks(arm.run.last_architecture))
+    n_calls = n_block_calls(arm.run.last_architecture, arm.run.last.training.n_micro_batches)
+    return StepWork(arm.step_cost.training_flops, n_calls)
 
 
 def _last_work(arms: Sequence[PlannedArm]) -> StepWork:
@@ -207,7 +209,8 @@ def _whole_work(arm: PlannedArm) -> StepWork:
     """What all stages of an arm take."""
     n_block_steps = 0
     for stage, architecture in zip(arm.run.stages, stage_architectures(arm.run), strict=True):
-        n_block_steps += stage.training.n_steps * n_blocks(architecture)
+        n_calls = n_block_calls(architecture, stage.training.n_micro_batches)
+        n_block_steps += stage.training.n_steps * n_calls
     return StepWork(arm.total("training_flops"), n_block_steps)
 
 

@@ -21,5 +21,8 @@ class StudyWatcher(Watcher):
         """A cell begins; who watches its run, where that is made in this process."""
         return Watcher()
 
+    def put_back(self, cell: Cell) -> None:
+        """A cell that had begun waits again: its node was lost or is not fit."""
+
     def end(self, cell: Cell, fault: str | None) -> None:
         """A cell is done, or failed for a reason."""

@@ -65,11 +65,11 @@ class StepPace:
         return self.factor * (arithmetic + work.n_block_steps * self.block_seconds)
 
 
-def n_blocks(architecture: Architecture) -> int:
-    """Blocks that a step calls, those of the encoder too."""
+def n_block_calls(architecture: Architecture, n_micro_batches: int) -> int:
+    """Blocks that a step calls, those of the encoder too, each once for every micro-batch."""
     spec = resolve(architecture)
     n_encoder = 0 if spec.encoder is None else len(spec.encoder.layers)
-    return len(spec.stack.layers) + n_encoder
+    return n_micro_batches * (len(spec.stack.layers) + n_encoder)
 
 
 def training_pace(plan: Plan, workspace: Workspace) -> StepPace:
@@ -114,9 +114,11 @@ def _factor(entry: RunEntry, pace: StepPace) -> float | None:
     and then is not counted, nor what older runs have compiled.
     """
     try:
-        architecture = parse_architecture(read_stages(entry.folder)[0]["architecture"])
-        spans = list(_row_spans(entry, n_blocks(architecture)))
-    except (ParibusError, LookupError, TypeError):
+        stage = read_stages(entry.folder)[0]
+        architecture = parse_architecture(stage["architecture"])
+        n_calls = n_block_calls(architecture, stage["training"]["n_micro_batches"])
+        spans = list(_row_spans(entry, n_calls))
+    except (ParibusError, LookupError, TypeError, ValueError):
         return None
     factors = [seconds / pace.seconds(work) for seconds, work in spans if work.flops > 0]
     if not factors:
@@ -124,13 +126,13 @@ def _factor(entry: RunEntry, pace: StepPace) -> float | None:
     return statistics.median(factors)
 
 
-def _row_spans(entry: RunEntry, blocks: int) -> Iterator[tuple[float, StepWork]]:
+def _row_spans(entry: RunEntry, n_calls: int) -> Iterator[tuple[float, StepWork]]:
     """Seconds between each two rows and before the first, and what was done in them."""
     since, before, step_before = 0.0, 0.0, -1
     for row in read_rows(entry.folder / ROWS_FILE).rows:
         seconds, flops, step = seconds_without_compiling(row), row["dense_flops"], row["step"]
         if seconds > since:
-            yield seconds - since, StepWork(flops - before, blocks * (step - step_before))
+            yield seconds - since, StepWork(flops - before, n_calls * (step - step_before))
         since, before, step_before = seconds, flops, step
 
 

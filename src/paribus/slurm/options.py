@@ -80,6 +80,7 @@ def require_sbatch_options(options: SbatchOptions) -> None:
                 " equals sign for a flag"
             )
     _require_signal(options)
+    _require_node_names(options)
     if "time" in options:
         time_limit_seconds(options["time"])
 
@@ -92,6 +93,20 @@ def _require_signal(options: SbatchOptions) -> None:
     if value is not None and (value is True or not _SIGNAL.fullmatch(value)):
         raise SpecError(
             f"--slurm signal is {value!r}; use USR1@SECONDS or USR2@SECONDS, which a run heeds"
+        )
+
+
+def _require_node_names(options: SbatchOptions) -> None:
+    """SpecError where nodes that are not fit could not be written beside those that are left out
+    already: sbatch takes a value with a slash for a file of names.
+    """
+    if "exclud" in options:
+        raise SpecError("--slurm exclud: write the whole name, exclude")
+    nodes = options.get("exclude")
+    if nodes is True or (nodes is not None and "/" in nodes):
+        raise SpecError(
+            f"--slurm exclude is {nodes!r}; write the names of nodes, such as"
+            " exclude=node7,node[1-3]"
         )
 
 

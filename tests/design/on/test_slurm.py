@@ -24,7 +24,7 @@ from paribus.design.on.slurm import (
     without_nodes,
     worker_command,
 )
-from paribus.design.on.slurm_round import describe_log
+from paribus.design.on.slurm_round import Round, describe_log
 from paribus.design.stage_tuning import written_rates
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import SpecError, UnsupportedError
@@ -321,3 +321,77 @@ def test_jobs_that_slurm_took_without_saying_so_are_found_by_their_name(
     (submission,) = read_submissions(study.folder)
     assert submission.job == "12"
     assert (submission.folder / "12_submitted.pkl").exists()
+
+
+def recorded_round(cache: Path, folder: Path, n_cells: int) -> tuple[Round, Submission]:
+    """Cells of which all are on record as tasks of an array of an earlier driver."""
+    plan = make_small_plan(cache)
+    cells = reported_cells(plan, dict.fromkeys([arm.name for arm in plan.arms], RATE))[:n_cells]
+    study = open_study(folder / "runs", "mine")
+    runs = tuple(cell.name for cell in cells)
+    submission = Submission(study.folder / "slurm/0001-aa", "mine-aa", runs, "12")
+    submission.folder.mkdir(parents=True)
+    submission.write()
+    return Round(study, NoteTaker(), {cell.name: cell for cell in cells}, {}), submission
+
+
+def test_a_queue_that_fails_before_runs_are_submitted_again_is_asked_again(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "require_slurm", lambda: None)
+    work, _ = recorded_round(study_cache, tmp_path, 1)
+    add_program(tmp_path, "squeue", "echo busy >&2; exit 1", monkeypatch)
+    queue = SlurmQueue(Execution(Workspace(work.study.root, device="cpu"), on=Slurm()))
+    with pytest.raises(UnsupportedError, match="cannot be read: busy"):
+        queue._submit_missing(work)
+    work.has_submitted = True
+    queue._submit_missing(work)
+    assert isinstance(work.watcher, NoteTaker)
+    assert len(work.watcher.notes) == 1
+    assert not work.is_queue_read
+    assert not work.submissions
+
+
+def test_an_interrupted_driver_says_how_many_jobs_it_leaves(
+    study_cache: Path, tmp_path: Path
+) -> None:
+    work, submission = recorded_round(study_cache, tmp_path, 2)
+    work.submissions[submission.runs[0]] = submission
+    slurm._note_jobs_left(work)
+    work.submissions.clear()
+    slurm._note_jobs_left(work)
+    assert isinstance(work.watcher, NoteTaker)
+    assert work.watcher.notes == [
+        "runs that stay in SLURM's queue: 1; the same command waits for them again, and scancel 12"
+        " takes them out",
+        "no run is in SLURM's queue; the same command submits those that are left",
+    ]
+
+
+# Two tasks that wait until one finds its node unfit; the other is done when it is kept off that
+UNFIT_QUEUE = """if [ -e {folder}/kept-off ]; then echo '{{}}' > {second}; exit; fi
+echo >> {folder}/calls
+n=$(wc -l < {folder}/calls)
+[ $n -gt 1 ] && echo '{{"unfit": "its disk is full", "node": "b7"}}' > {first}
+echo "mine-aa|12|0|PENDING|0|Priority|"
+echo "mine-aa|12|1|PENDING|0|Priority|"
+"""
+
+
+def test_what_waits_is_kept_off_an_unfit_node_also_if_no_run_is_submitted_again(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "require_slurm", lambda: None)
+    monkeypatch.setattr(slurm, "QUEUE_SECONDS", 0.01)
+    monkeypatch.setattr(slurm_round, "MAX_UNFIT_NODES", 1)
+    work, submission = recorded_round(study_cache, tmp_path, 2)
+    first, second = (submission.answer_path(run) for run in submission.runs)
+    script = UNFIT_QUEUE.format(folder=tmp_path, first=first, second=second)
+    add_program(tmp_path, "squeue", script, monkeypatch)
+    add_program(tmp_path, "scontrol", f'echo "$@" > {tmp_path}/kept-off', monkeypatch)
+    workspace = Workspace(work.study.root, cache=study_cache, device="cpu")
+    queue = SlurmQueue(Execution(workspace, on=Slurm()))
+    queue.own_arrays.add("mine-aa")
+    failures = queue.run_cells(list(work.cells.values()), work.study, NoteTaker())
+    assert list(failures) == [str(work.cells[submission.runs[0]])]
+    assert (tmp_path / "kept-off").read_text() == "update JobId=12 ExcNodeList=b7\n"

@@ -111,7 +111,7 @@ def test_a_study_that_is_left_signalled_and_preempted_ends_as_a_local_one_does(
         said, _ = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 75, said
     array = only_array(study_folder)
-    assert re.search(rf"\d runs stay in SLURM's queue.*scancel {array.job}", said)
+    assert re.search(rf"runs that stay in SLURM's queue: \d.*scancel {array.job}", said)
     assert task_of(array, run.name).state == "RUNNING"
 
     # The same command waits for them and submits none twice.

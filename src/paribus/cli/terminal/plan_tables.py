@@ -21,7 +21,6 @@ from paribus.design import Plan, StudyCost, group_identical_arms
 from paribus.design.arms import width_notes
 from paribus.design.ladder import Rung
 from paribus.design.proposed_jobs import ProposedJobs
-from paribus.design.study_cost import n_rates_per_seed
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.record import ControlLine, Mark
 from paribus.report.numbers import (
@@ -206,12 +205,10 @@ def _describe_runs(cost: StudyCost) -> str:
 
 
 def _describe_seed_cost(plan: Plan, cost: StudyCost) -> str:
-    n_runs = len(group_identical_arms(plan)) * n_rates_per_seed(plan)
-    n_runs += cost.n_length_runs // len(plan.seeds)
     time = format_duration(cost.seconds_per_seed)
     return (
-        f"{format_plural(n_runs, 'run')}; {format_flops(cost.flops_per_seed)}, about {time};"
-        f" {len(plan.seeds)} seeds are counted above, and --seeds N adds more"
+        f"{format_plural(cost.n_runs_per_seed, 'run')}; {format_flops(cost.flops_per_seed)},"
+        f" about {time}; {len(plan.seeds)} seeds are counted above, and --seeds N adds more"
     )
 
 

@@ -95,6 +95,11 @@ class StudyBar(StudyWatcher):
     def note(self, text: str) -> None:
         self.page.print(text, style="yellow", soft_wrap=True)
 
+    def put_back(self, cell: Cell) -> None:
+        self.running.pop(cell.name, None)
+        self.done_before.pop(cell.name, None)
+        self._show()
+
     def end(self, cell: Cell, fault: str | None) -> None:
         self.running.pop(cell.name, None)
         self.flops_done += cell.flops * (1 - self.done_before.pop(cell.name, 0.0))

@@ -70,6 +70,13 @@ class _Round:
             self.begun.add(cell.name)
             self.watcher.begin(cell)
 
+    def put_back(self, cell: Cell) -> None:
+        """Send a cell again, before all others."""
+        if cell.name in self.begun:
+            self.begun.remove(cell.name)
+            self.watcher.put_back(cell)
+        self.queue.insert(0, cell)
+
 
 class RayCluster(Scheduler):
     """Workers on the nodes of a Ray cluster."""
@@ -355,8 +362,7 @@ class RayCluster(Scheduler):
             self.hosts.pop(worker.node, None)
             self._drop_workers(worker.node)
             work.watcher.note(f"{reply['unfit']}; this node is not used any more")
-            work.begun.discard(cell.name)
-            work.queue.insert(0, cell)
+            work.put_back(cell)
         elif "ended" in reply:
             status = reply["ended"]
             self._end(cell, f"its process ended with status {status}; run again to resume it", work)
@@ -368,7 +374,6 @@ class RayCluster(Scheduler):
             self.workers.remove(worker)
         self.hosts.pop(worker.node, None)  # it is checked again, if it is still there
         self._nodes_seen_at = -NODES_SECONDS
-        work.begun.discard(cell.name)  # it begins again with another worker
         n_losses = work.n_losses[cell.name] = work.n_losses.get(cell.name, 0) + 1
         if n_losses == MAX_LOSSES:
             fault = f"it has lost {n_losses} workers, the last one on {worker.host}: {why}"
@@ -378,7 +383,7 @@ class RayCluster(Scheduler):
             f"{cell}: its worker on {worker.host} was lost ({why}); it goes on elsewhere from its"
             " last checkpoint"
         )
-        work.queue.insert(0, cell)
+        work.put_back(cell)
 
     def _end(self, cell: Cell, fault: str | None, work: _Round) -> None:
         if fault is not None:

@@ -118,8 +118,11 @@ class SlurmQueue(Scheduler):
                     _note_jobs_left(work)
                     raise SystemExit(RESUME_STATUS)
                 self._submit_missing(work)
+                n_unfit = len(self.unfit_nodes)
                 work.look()
-                if work.is_stuck:
+                if len(self.unfit_nodes) > n_unfit:
+                    self._keep_off_unfit_nodes(work)
+                if work.must_strand:
                     work.strand()
                 if work.submissions:
                     _sleep(QUEUE_SECONDS, caught_signals)
@@ -133,9 +136,14 @@ class SlurmQueue(Scheduler):
         work.require_node()
         if not work.missing_runs or not work.has_node_left or not work.is_queue_read:
             return
-        self._keep_off_unfit_nodes(work)
         with submission_lock(work.study.folder):
-            _adopt(work)
+            try:
+                _adopt(work)
+            except UnsupportedError as fault:
+                if not work.has_submitted:
+                    raise
+                work.note_unread_queue(fault)
+                return
             missing = work.missing_runs
             for first in range(0, len(missing), MAX_TASKS):
                 cells = [work.cells[run] for run in missing[first : first + MAX_TASKS]]
@@ -145,6 +153,7 @@ class SlurmQueue(Scheduler):
                     work.strand()
                     return
                 work.submissions |= dict.fromkeys(submission.runs, submission)
+                work.has_submitted = True
                 self.own_arrays.add(submission.job_name)
 
     def _keep_off_unfit_nodes(self, work: Round) -> None:
@@ -353,13 +362,19 @@ def _adopt(work: Round) -> None:
             f"runs in SLURM's queue already: {len(adopted)}, with the options that they"
             f" were submitted with; scancel {' '.join(jobs)} takes them out"
         )
+        work.has_submitted = True
     work.submissions |= adopted
 
 
 def _note_jobs_left(work: Round) -> None:
+    if not work.submissions:
+        work.watcher.note(
+            "no run is in SLURM's queue; the same command submits those that are left"
+        )
+        return
     work.watcher.note(
-        f"{len(work.cells)} runs stay in SLURM's queue; the same command waits for them again,"
-        f" and scancel {work.describe_jobs()} takes them out"
+        f"runs that stay in SLURM's queue: {len(work.submissions)}; the same command waits for them"
+        f" again, and scancel {work.describe_jobs()} takes them out"
     )
 
 

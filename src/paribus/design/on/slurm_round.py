@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from paribus.design.cell_run import is_complete
@@ -38,6 +37,7 @@ class Round:
     met_nodes: dict[str, list[str]] = field(default_factory=dict)  # unfit ones, by runs
     begun: set[str] = field(default_factory=set)
     absent_since: dict[str, float] = field(default_factory=dict)
+    has_submitted: bool = False  # whether some array has been there
     is_queue_read: bool = True  # whether the queue answered when it was last asked
     waiting: dict[str, QueuedTask] = field(default_factory=dict)  # those that had no node then
     has_node_left: bool = True  # whether SLURM has one that is not known to be unfit
@@ -48,6 +48,8 @@ class Round:
     # why jobs could not begin their runs on their nodes, each with the log of the first such job
     node_faults: dict[str, str] = field(default_factory=dict)
     n_node_faults: int = 0
+    # the nodes of tasks by the name of their array, as SLURM gave them in this look
+    task_nodes: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def arrays(self) -> list[Submission]:
@@ -88,28 +90,43 @@ class Round:
             self.end_unbegun(run, fault)
             return
         met.append(node)
-        self.begun.discard(run)  # it begins again with another job
+        self._put_back(run)
+
+    def _put_back(self, run: str) -> None:
+        """A run that is in no array any more begins again with another job."""
+        if run in self.begun:
+            self.begun.remove(run)
+            self.watcher.put_back(self.cells[run])
         self.absent_since.pop(run, None)
         del self.submissions[run]
 
     @property
     def is_stuck(self) -> bool:
-        """Whether all that is in the queue waits for nodes that are not fit."""
-        reasons = {task.reason for task in self.waiting.values()}
-        is_waiting = set(self.submissions) == set(self.waiting)
-        return bool(self.unfit_nodes) and is_waiting and reasons == {NO_NODE_REASON}
+        """Whether all runs that are in the queue wait for nodes that are not fit."""
+        if not self.unfit_nodes or not self.submissions.keys() <= self.waiting.keys():
+            return False
+        return {self.waiting[run].reason for run in self.submissions} == {NO_NODE_REASON}
+
+    @property
+    def must_strand(self) -> bool:
+        """Whether something waits in the queue although no node is left for it."""
+        return self.is_stuck or (not self.has_node_left and bool(self.waiting))
 
     def strand(self) -> None:
-        """No node is left: what waits is taken out of the queue, and what runs goes on."""
+        """No node is left: what waits is taken out of the queue, and what runs goes on. Where SLURM
+        does not answer, all of it stays as it was, and is taken out after the next look.
+        """
         self.has_node_left = False
         cancel_waiting(self.arrays)
-        queued: dict[tuple[str, str], QueuedTask] = {}
-        with suppress(UnsupportedError):
+        try:
             queued = queued_tasks(self.arrays)
-        for run in self.waiting:
-            submission = self.submissions.get(run)
-            if submission is not None and (submission.job_name, run) not in queued:
-                del self.submissions[run]
+        except UnsupportedError as fault:
+            self.note_unread_queue(fault)
+            return
+        for run, submission in list(self.submissions.items()):
+            is_over = run in self.begun or submission.read_answer(run) is not None
+            if not is_over and (submission.job_name, run) not in queued:
+                self._put_back(run)
 
     def require_node(self) -> None:
         """UnsupportedError where no node is left, and no run is being made any more."""
@@ -134,37 +151,49 @@ class Round:
 
     def look(self) -> None:
         """Ask the queue, then look for answers: a task that had left the queue has answered by
-        then.
+        then. Where SLURM does not answer, what it was asked stays open until the next look.
         """
+        self.task_nodes = {}
         try:
             queued = queued_tasks(self.arrays)
+            self.waiting = {
+                run: task for (_, run), task in queued.items() if task.state == "PENDING"
+            }
+            for run, submission in list(self.submissions.items()):
+                self._look_at(run, submission, queued.get((submission.job_name, run)))
         except UnsupportedError as fault:  # a controller that is busy or starts anew answers later
-            if self.is_queue_read:
-                self.watcher.note(f"{fault}; it is asked again until it answers")
-            self.is_queue_read = False
+            self.note_unread_queue(fault)
             return
         self.is_queue_read = True
-        self.waiting = {run: task for (_, run), task in queued.items() if task.state == "PENDING"}
-        for run, submission in list(self.submissions.items()):
-            task = queued.get((submission.job_name, run))
-            self._note_begin(run, task)
-            answer = submission.read_answer(run)
-            if answer is not None and "unfit" in answer:
-                self.leave_node(run, answer.get("node") or self._find_node(run), answer["unfit"])
-            elif answer is not None:
-                self.end(run, answer.get("failed"))
-            elif task is not None:
-                self.absent_since.pop(run, None)
-            else:
-                self._note_absence(run)
         self._note_wait(list(queued.values()))
 
+    def note_unread_queue(self, fault: UnsupportedError) -> None:
+        """Say once why SLURM's queue could not be read."""
+        if self.is_queue_read:
+            self.watcher.note(f"{fault}; it is asked again until it answers")
+        self.is_queue_read = False
+
+    def _look_at(self, run: str, submission: Submission, task: QueuedTask | None) -> None:
+        """What became of a run since the last look; `task` is its own if it is in the queue."""
+        self._note_begin(run, task)
+        answer = submission.read_answer(run)
+        if answer is not None and "unfit" in answer:
+            self.leave_node(run, answer.get("node") or self._find_node(run), answer["unfit"])
+        elif answer is not None:
+            self.end(run, answer.get("failed"))
+        elif task is not None:
+            self.absent_since.pop(run, None)
+        else:
+            self._note_absence(run)
+
     def _find_node(self, run: str) -> str | None:
-        """Where SLURM says that the task of a run was, if it still knows."""
+        """Where SLURM says that the task of a run was, if it still knows. UnsupportedError where it
+        does not answer.
+        """
         submission = self.submissions[run]
-        with suppress(UnsupportedError):
-            return task_nodes(submission).get(run)
-        return None
+        if submission.job_name not in self.task_nodes:
+            self.task_nodes[submission.job_name] = task_nodes(submission)
+        return self.task_nodes[submission.job_name].get(run)
 
     def _note_begin(self, run: str, task: QueuedTask | None) -> None:
         if task is not None and task.state == "RUNNING" and run not in self.begun:
@@ -181,6 +210,9 @@ class Round:
             return
         now = time.monotonic()
         if now - self.absent_since.setdefault(run, now) <= UNSEEN_SECONDS:
+            return
+        if not self.has_node_left:  # it waited again, and was taken out
+            self._put_back(run)
             return
         fault = "its job left the queue and did not answer; run again to resume it"
         if self.submissions[run].log_path(run).exists():
