@@ -1,6 +1,7 @@
 """The laws of a study: from rows of its ladder to words, and a prediction that stays as it was."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -23,8 +24,12 @@ from paribus.analyse.study_laws import (
     study_laws,
     study_readings,
 )
+from paribus.design import Cell, study_run
+from paribus.design.cells import ladder_cells
+from paribus.design.execute import ExecutionResult
 from paribus.design.plan_table import plan_record
-from paribus.design.study_run import freeze, lock_predictions
+from paribus.design.stage_tuning import written_rates
+from paribus.design.study_run import freeze, lock_predictions, run_study
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, open_study
@@ -44,6 +49,7 @@ from paribus.report.laws import (
     reading_lines,
 )
 from paribus.report.numbers import significant
+from paribus.workspace import Execution, Workspace
 
 EXPONENTS = {"full": 0.45, "reverse": 0.45, "causal": 0.2}  # of size, arm by arm
 NOISE = 0.001
@@ -203,13 +209,41 @@ def test_the_largest_run_begins_with_a_note_where_there_is_no_prediction(
 ) -> None:
     own, study, watcher = make_small_plan(study_cache, CHANGES), open_study(tmp_path, "a"), Notes()
     freeze(own, study)
-    lock_predictions(own, study, watcher)  # no run of the ladder has a score
-    reason = "points: none are given; a law needs more than 5 cells"
+    lock_predictions(own, [], study, watcher)  # no run of the ladder has a score
+    reason = "no law could be fitted: points: none are given; a law needs more than 5 cells"
     assert study.read_predictions() == [{"refusal": reason}]
-    lock_predictions(own, study, watcher)
-    assert watcher.texts == 2 * [
-        f"the largest run is made without a prediction, because there is no law: {reason}"
-    ]
+    lock_predictions(own, [], study, watcher)
+    assert watcher.texts == 2 * [f"the largest run is made without a prediction: {reason}"]
+
+
+def test_predictions_are_written_down_before_their_runs_begin(
+    study_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, study = make_small_plan(study_cache, CHANGES), open_study(tmp_path, "a")
+    rounds: list[tuple[set[int], bool]] = []
+
+    def note_round(cells: Sequence[Cell], *_: object) -> ExecutionResult:
+        sizes = {cell.record.size for cell in cells}
+        rounds.append((sizes, bool(study.read_predictions())))
+        return ExecutionResult({}, ())
+
+    monkeypatch.setattr(study_run, "execute_cells", note_round)
+    run_study(own, study, Execution(Workspace(tmp_path, device="cpu")), StudyWatcher())
+    assert rounds[-1] == ({96}, True)
+    assert [is_predicted for _, is_predicted in rounds[:-1]] == [False] * (len(rounds) - 1)
+    assert len(rounds) > 1
+
+
+def test_nothing_is_predicted_of_runs_that_had_begun(study_cache: Path, tmp_path: Path) -> None:
+    own, study, watcher = make_small_plan(study_cache, CHANGES), open_study(tmp_path, "a"), Notes()
+    freeze(own, study)
+    cells = ladder_cells(own, written_rates(own), is_predicted=True)
+    (tmp_path / cells[1].name).mkdir()
+    (tmp_path / cells[1].name / "rows.jsonl").write_text('{"step": 0}\n')
+    lock_predictions(own, cells, study, watcher)
+    (text,) = watcher.texts
+    assert f"1 of its {len(cells)} runs had begun before anything was predicted" in text
+    assert read_predictions(study.read_predictions()) == []
 
 
 def test_laws_are_shown_under_other_readings(plan: PlanRecord, rows: list[dict[str, Any]]) -> None:

@@ -102,10 +102,10 @@ def test_a_report_says_why_nothing_was_predicted(report: ReportData) -> None:
     own = replace(
         report,
         findings=replace(report.findings, plan=plan),
-        predictions=({"refusal": "points: 2 of 2 sizes"},),
+        predictions=({"refusal": "no law could be fitted: points: 2 of 2 sizes"},),
     )
     assert prediction_plot(own) == []
-    words = "The largest run was made without a prediction. When it began, no law could be fitted"
+    words = "The largest run was made without a prediction: no law could be fitted"
     for text in (markdown_report(own), render_page(own)):
         assert f"{words}: points: 2 of 2 sizes" in text
         assert "There is no law: points: none are given" in text

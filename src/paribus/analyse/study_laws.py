@@ -154,7 +154,7 @@ def prediction_tables(plan: PlanRecord, rows: Sequence[Row], n_seeds: int) -> li
     try:
         fit = ladder_fit(plan, rows)
     except SpecError as fault:
-        return [{REFUSAL: str(fault)}]
+        return [{REFUSAL: f"no law could be fitted: {fault}"}]
     return [one.table for one in predict_rung(plan, fit, n_seeds)]
 
 

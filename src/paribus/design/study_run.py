@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse import study_rows
-from paribus.analyse.laws.prediction import prediction_refusal
+from paribus.analyse.laws.prediction import REFUSAL, prediction_refusal
 from paribus.analyse.study_laws import prediction_tables
 from paribus.design.asked_tasks import write_tasks
 from paribus.design.cell_run import is_complete
@@ -43,10 +43,11 @@ from paribus.record import (
     Study,
     describe_lock_difference,
     environment_differences,
+    last_row,
     plan_differences,
     read_environments,
 )
-from paribus.record.file_names import PLAN_LOCK_FILE
+from paribus.record.file_names import PLAN_LOCK_FILE, ROWS_FILE
 from paribus.record.plan_file import read_plan
 from paribus.workspace import Execution
 
@@ -191,7 +192,7 @@ def _run_rounds(
             if failures or n_waiting:
                 n_waiting += len(own)
                 continue  # the law waits for its points
-            lock_predictions(plan, study, watcher)
+            lock_predictions(plan, own, study, watcher)
         rest = _flops(itertools.chain.from_iterable(later))
         result = execute_cells(own, study, scheduler, watcher.begin_round(name, mine, rest))
         failures |= result.failures
@@ -199,19 +200,31 @@ def _run_rounds(
     return StudyProgress(failures, n_waiting, rates)
 
 
-def lock_predictions(plan: Plan, study: Study, watcher: StudyWatcher) -> None:
-    """Write down what the laws say of the largest run before it is begun, or why no law can be
-    fitted; the run is made either way.
+def lock_predictions(
+    plan: Plan, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
+) -> None:
+    """Write down what the laws say of the largest run before it is begun, or why they say nothing:
+    no law can be fitted, or some of its cells had begun. The run is made either way.
     """
+    if not study.read_predictions():
+        study.lock_predictions(_prediction_tables(plan, cells, study))
+    refusal = prediction_refusal(study.read_predictions())
+    if refusal:
+        watcher.note(f"the largest run is made without a prediction: {refusal}")
+
+
+def _prediction_tables(plan: Plan, cells: Sequence[Cell], study: Study) -> list[dict[str, Any]]:
+    begun = [cell for cell in cells if last_row(study.root / cell.name / ROWS_FILE) is not None]
+    if begun:
+        reason = (
+            f"{len(begun)} of its {len(cells)} runs had begun before anything was predicted, such"
+            " as by another study"
+        )
+        return [{REFUSAL: reason}]
     ladder = plan.design.ladder
     assert ladder is not None
     n_seeds = min(ladder.n_seeds, len(plan.seeds))
-    study.lock_predictions(prediction_tables(plan_record(plan), study_rows(study), n_seeds))
-    refusal = prediction_refusal(study.read_predictions())
-    if refusal:
-        watcher.note(
-            f"the largest run is made without a prediction, because there is no law: {refusal}"
-        )
+    return prediction_tables(plan_record(plan), study_rows(study), n_seeds)
 
 
 def _flops(cells: Iterable[Cell]) -> float:

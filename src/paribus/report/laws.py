@@ -215,10 +215,7 @@ def describe_refusal(predictions: Sequence[Any]) -> str:
     refusal = prediction_refusal(predictions)
     if not refusal:
         return ""
-    return (
-        "The largest run was made without a prediction. When it began, no law could be fitted:"
-        f" {refusal}"
-    )
+    return f"The largest run was made without a prediction: {refusal}"
 
 
 def describe_unknown_arms(report: ReportData) -> str:
