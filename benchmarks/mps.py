@@ -3,10 +3,10 @@
     python benchmarks/mps.py --files books.tar.xz
 
 The same study is run with MPS and with --no-mps, in turn, each time in a new folder; rounds swap
-the order. Before the first round a study of one seed compiles the code. Nothing else should run on
-the machine meanwhile. The speed is that of all runs at a time together: --jobs times the tokens of
-the last four fifths of each run's steps, over the seconds that they took without compiling. Every
-round of jobs should be full, so --jobs divides three times --seeds.
+the order. Before the first round a study of short runs compiles the code. Nothing else should run
+on the machine meanwhile. The speed is that of all runs at a time together: --jobs times the tokens
+of the last four fifths of each run's steps, over the seconds that they took without compiling.
+Every round of jobs should be full, so --jobs divides three times --seeds.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ ARMS = {
     "input hidden": {"architecture": {"mask": "causal & same_side"}},
 }
 SHARE = 0.8  # of the steps of a run, the last ones, that are timed
+N_FIRST_STEPS = 60  # of the runs that only compile
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Measurement:
     seconds: float  # of the whole command
 
 
-def design_of(asked: argparse.Namespace) -> dict[str, object]:
+def design_of(asked: argparse.Namespace, n_steps: int) -> dict[str, object]:
     source: dict[str, object] = {"kind": "python-docs"}
     if asked.files:
         source = {"kind": "files", "paths": [str(Path(asked.files).absolute())]}
@@ -51,7 +52,7 @@ def design_of(asked: argparse.Namespace) -> dict[str, object]:
         "factor": "architecture.mask",
         "baseline": "causal",
         "control": "input hidden",
-        "seeds": asked.seeds,
+        "seeds": list(range(1, asked.seeds + 1)),
         "tune": False,
         "primary": {"measure": {"kind": "halves", "n_items": 100, "max_bytes": 512}},
         "base": {
@@ -65,24 +66,25 @@ def design_of(asked: argparse.Namespace) -> dict[str, object]:
             "objective": "prefix",
             "corpus": {"sources": [source], "tokenizer": {"kind": "bpe", "n_vocab": 3989}},
             "training": {
-                "n_steps": asked.steps,
+                "n_steps": n_steps,
                 "n_sequences": asked.sequences,
                 "length": LENGTH,
-                "warmup": asked.steps // 10,
+                "warmup": n_steps // 10,
                 "optimizer": {"rate": 2e-3},
-                "row_every": max(1, asked.steps // 20),
-                "valid_every": asked.steps,
-                "checkpoint_every": asked.steps,
+                "row_every": max(1, n_steps // 20),
+                "valid_every": n_steps,
+                "checkpoint_every": n_steps,
             },
         },
         "arms": ARMS,
     }
 
 
-def run_study(folder: Path, asked: argparse.Namespace, *more: str) -> Measurement:
-    """Runs the study from the beginning."""
+def run_study(folder: Path, asked: argparse.Namespace, n_steps: int, *more: str) -> Measurement:
+    """Runs the study from the beginning, in a new folder."""
+    folder.mkdir()
     design = folder / "design.json"
-    design.write_text(json.dumps(design_of(asked)))
+    design.write_text(json.dumps(design_of(asked, n_steps)))
     command = [sys.executable, "-m", "paribus", "run", str(design), "--runs", str(folder / "runs")]
     command += ["--name", "shared-gpu", "--cache", str(asked.cache), "--jobs", str(asked.jobs)]
     if asked.device:
@@ -109,7 +111,15 @@ def tokens_per_second(runs: Path) -> float:
 
 
 def print_spread(name: str, values: list[float], unit: str) -> None:
-    print(f"{name}: {median(values):.3g} {unit} ({min(values):.3g} to {max(values):.3g})")
+    """The median, and the range."""
+    middle, low, high = map(rounded, (median(values), min(values), max(values)))
+    print(f"{name}: {middle} {unit} ({low} to {high})")
+
+
+def rounded(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def main() -> None:
@@ -130,9 +140,7 @@ def main() -> None:
     with_mps: list[Measurement] = []
     without: list[Measurement] = []
     with tempfile.TemporaryDirectory(prefix="paribus-mps-") as place:
-        first = Path(place) / "first"
-        first.mkdir()
-        run_study(first, asked, "--set", "seeds=[101]")
+        run_study(Path(place) / "first", asked, min(N_FIRST_STEPS, asked.steps))
         print(f"compiled; load {os.getloadavg()[0]:.1f}", flush=True)
         for number in range(asked.rounds):
             order = [("--no-mps", without), ("", with_mps)]
@@ -140,14 +148,10 @@ def main() -> None:
                 order.reverse()
             for option, kept in order:
                 folder = Path(place) / f"{number}{option}"
-                folder.mkdir()
-                found = run_study(folder, asked, *filter(None, [option]))
+                found = run_study(folder, asked, asked.steps, *filter(None, [option]))
                 kept.append(found)
-                print(
-                    f"{option or 'MPS'}: {found.tokens_per_second:.4g} tokens/s,"
-                    f" {found.seconds:.1f} s",
-                    flush=True,
-                )
+                speed, seconds = rounded(found.tokens_per_second), rounded(found.seconds)
+                print(f"{option or 'MPS'}: {speed} tokens/s, {seconds} s", flush=True)
     for name, kept in (("without MPS", without), ("with MPS", with_mps)):
         print_spread(name, [one.tokens_per_second for one in kept], "tokens/s")
         print_spread(name, [one.seconds for one in kept], "s for the whole command")
