@@ -189,7 +189,15 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
         ),
         (
             changed(d_head=4) | {"base.architecture.init": "mup"},
-            "ladder at d_model 16: attention.d_head grows from 8 to 4 with init 'mup'",
+            "ladder at d_model 16: in every arm, attention.d_head grows from 8 to 4 with init",
+        ),
+        (
+            changed(d_head=4)
+            | {
+                "factor": ["architecture.mask", "architecture.init"],
+                "arms.causal.architecture": {"mask": "causal", "init": "mup"},
+            },
+            "ladder at d_model 16: arms.causal: attention.d_head grows from 8 to 4 with init 'mup'",
         ),
         (
             changed(rate_power=-1) | {"base.architecture.init": "mup"},

@@ -68,10 +68,7 @@ def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm,
             for problem in dict.fromkeys(fault.problems):
                 problems.setdefault(problem, []).append(name)
     if problems:
-        lines = []
-        for problem, names in problems.items():
-            lines.append(_describe_problem(problem, names, len(tables)))
-        raise SpecError(lines)
+        raise SpecError(describe_problems(problems, len(tables)))
     numbers_stages = any(loaded.has_stages for loaded in loaded_arms.values())
     arms: list[Arm] = []
     for name, loaded in loaded_arms.items():
@@ -87,12 +84,16 @@ def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm,
     return tuple(sorted(arms, key=lambda arm: arm.name != design.baseline))
 
 
-def _describe_problem(problem: str, names: Sequence[str], n_arms: int) -> str:
-    """A problem and the arms that have it; what all have is most likely the base's."""
-    if len(names) == n_arms:
-        return f"in every arm, {problem}"
-    places = [f"arms.{name}" for name in names]
-    return f"{', '.join(places)}: {problem}"
+def describe_problems(problems: Mapping[str, Sequence[str]], n_arms: int) -> list[str]:
+    """A line for each problem, with the arms that have it; what all have is likely the base's."""
+    lines: list[str] = []
+    for problem, names in problems.items():
+        if len(names) == n_arms:
+            lines.append(f"in every arm, {problem}")
+        else:
+            places = [f"arms.{name}" for name in names]
+            lines.append(f"{', '.join(places)}: {problem}")
+    return lines
 
 
 class _LoadedArm(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse.laws.points import ROUNDED
-from paribus.design.arms import arms_of
+from paribus.design.arms import Arm, arms_of, describe_problems
 from paribus.design.quantities import PlannedArm
 from paribus.design.ready_arms import (
     CorpusOpener,
@@ -50,7 +50,7 @@ def plan_rungs(
     """The rungs of a design's ladder, none where it has none; SpecError where an arm cannot be made
     at some size, or where a law could not be fitted to what is left. The first arm is the baseline.
     """
-    ladder, baseline = design.ladder, arms[0]
+    ladder = design.ladder
     if ladder is None:
         return ()
     if any(uses_mup(arm.run.last_architecture) for arm in arms):
@@ -61,7 +61,7 @@ def plan_rungs(
     rungs: list[Rung] = []
     for size in sizes:
         try:
-            rungs.append(_rung(design, ladder, size, baseline, (open_begin, open_text)))
+            rungs.append(_rung(design, ladder, size, arms, (open_begin, open_text)))
         except SpecError as fault:
             problems += [f"ladder at d_model {size}: {problem}" for problem in fault.problems]
     if problems:
@@ -126,17 +126,15 @@ def _rung(
     design: Design,
     ladder: Ladder,
     size: int,
-    baseline: PlannedArm,
+    own_arms: Sequence[PlannedArm],
     openers: tuple[BeginOpener, CorpusOpener],
 ) -> Rung:
     """All arms but the control, which is trained at its own size alone."""
     open_begin, open_text = openers
-    base, control = resolve(baseline.run.last_architecture), control_arm(design)
+    base, control = resolve(own_arms[0].run.last_architecture), control_arm(design)
     found = arms_of(_design_at(design, ladder, size, base), open_begin)
     arms = [arm for arm in found if arm.name != control]
-    problems = list(growth_problems(baseline.run.last_architecture, arms[0].run.last_architecture))
-    if problems:
-        raise SpecError(problems)
+    _require_growth(own_arms, arms)
     ready = []
     for arm, size_match in zip(arms, match_sizes(arms), strict=True):
         ready.append(plan_arm(arm, size_match, open_text))
@@ -144,6 +142,17 @@ def _rung(
     if ladder.prediction is not None and size == ladder.prediction.size:
         return Rung(size, tuple(ready), (ladder.prediction.tokens,), is_predicted=True)
     return Rung(size, tuple(ready), _durations(ladder, ready[0].price.non_embedding_parameters))
+
+
+def _require_growth(own_arms: Sequence[PlannedArm], arms: Sequence[Arm]) -> None:
+    """SpecError where the rate that an arm has at its own size does not hold at that of a rung."""
+    small = {arm.name: arm.run.last_architecture for arm in own_arms}
+    problems: dict[str, list[str]] = {}
+    for arm in arms:
+        for problem in growth_problems(small[arm.name], arm.run.last_architecture):
+            problems.setdefault(problem, []).append(arm.name)
+    if problems:
+        raise SpecError(describe_problems(problems, len(arms)))
 
 
 def _design_at(design: Design, ladder: Ladder, size: int, base: ResolvedArchitecture) -> Design:
