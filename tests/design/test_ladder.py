@@ -16,6 +16,7 @@ from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
 from paribus.design.stage_tuning import written_rates
 from paribus.errors import SpecError
+from paribus.record import Mark
 from paribus.record.study import existing_study
 from paribus.report.laws import law_section
 from paribus.report.markdown import markdown_report
@@ -224,6 +225,42 @@ def test_a_ladder_that_no_law_can_be_fitted_to_is_refused(
 ) -> None:
     with pytest.raises(SpecError, match=message):
         make_small_plan(study_cache, changes)
+
+
+def test_a_match_that_fails_at_one_size_names_the_size_and_the_arm(study_cache: Path) -> None:
+    # an output head of its own outweighs the feed-forward layers of a narrow model
+    arm = {
+        "architecture": {"mask": "causal", "head": {"tied": False}},
+        "match": {"by": "parameters", "moves": ["d_ff"]},
+    }
+    design = {
+        "factor": ["architecture.mask", "architecture.head"],
+        "base.architecture.d_model": 64,
+        "base.architecture.attention.n_heads": 8,
+        "arms.causal": arm,
+    }
+    assert len(make_small_plan(study_cache, changed(sizes=[48, 56, 64]) | design).rungs) == 3
+    with pytest.raises(SpecError) as refused:
+        make_small_plan(study_cache, changed(sizes=[16, 48, 64]) | design)
+    (problem,) = refused.value.problems
+    assert problem.startswith("ladder at d_model 16: arms.causal: match.moves is d_ff, but of the ")
+
+
+def test_the_control_table_says_how_sizes_grow(study_cache: Path) -> None:
+    small = make_small_plan(study_cache, LADDER)
+    grown = make_small_plan(study_cache, changed(depth="proportional", d_head=4))
+    assert control_values(small, "ladder.depth") == {"fixed"}
+    assert control_values(small, "ladder.d_head") == {"as in the base"}
+    assert control_values(grown, "ladder.depth") == {"proportional"}
+    assert control_values(grown, "ladder.d_head") == {"4"}
+
+
+def control_values(plan: Plan, path: str) -> set[str]:
+    """What a line of the control table says of all arms, which it says are equal in it."""
+    (line,) = [line for line in plan.control_lines if line.path == path]
+    assert line.mark == Mark.EQUAL
+    assert list(line.values) == [arm.name for arm in plan.arms]
+    return set(line.values.values())
 
 
 def documented_ladders() -> list[dict[str, Any]]:
