@@ -35,9 +35,12 @@ test: .venv/ready  ## the default suite, a process a core
 test-all: .venv/ready  ## everything this machine can run, slow and gpu included
 	$(BIN)/python -m pytest -m "not browser and not cluster and not slurm"
 
+# Lists of packages may be missing or old; where they cannot be had, the installation says so.
+UPDATE_PACKAGES := apt-get update --quiet=2
+
 .venv/browser: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group browser
-	command -v chromium || apt-get install --yes --quiet chromium
+	command -v chromium || { $(UPDATE_PACKAGES); apt-get install --yes --quiet chromium; }
 	@touch $@
 
 test-browser: .venv/browser  ## the page in a real browser; needs a chromium on the path
@@ -48,7 +51,7 @@ SLURM_PACKAGES := slurmctld slurmd slurm-client munge
 .venv/cluster: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cluster]'
 	if [ "$$(id -u)" = 0 ] && command -v apt-get && ! command -v slurmctld; then \
-	  apt-get install --yes --quiet --no-install-recommends $(SLURM_PACKAGES); fi
+	  $(UPDATE_PACKAGES); apt-get install --yes --quiet --no-install-recommends $(SLURM_PACKAGES); fi
 	@touch $@
 
 test-cluster: .venv/cluster  ## studies on a real Ray cluster and a real SLURM, on this machine; as root all of it
