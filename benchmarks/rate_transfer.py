@@ -7,8 +7,8 @@ initialisation against μP, every width and duration at the same rates.
 Models have heads of 32. Each run is a run of paribus, kept under --runs: the same command goes on
 where it stopped. A parabola goes through the losses on validation text at the best rate and at two
 on either side of it, in log₂ rate. Where the best rate is near an end of the grid, rates are added
-there. How far the vertex moves from the narrowest width, and from the shortest duration, is printed
-in octaves, with a 95 % interval.
+there. The ratio of each vertex to that of the narrowest width, and of the shortest duration, is
+printed with a 95 % interval.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ def print_losses(losses: dict[Setting, Losses], asked: argparse.Namespace) -> No
         print(f"{setting}: {'  '.join(cells)}")
 
 
-def print_vertex(setting: Setting, found: RateFit | None, first: RateFit | None) -> None:
-    """The best rate of a setting, and how far it is from that of another."""
+def print_vertex(setting: Setting, found: RateFit | None, first: RateFit | None, of: str) -> None:
+    """The best rate of a setting, and its ratio to that of another."""
     if found is None or found.vertex is None:
         print(f"{setting}: the best rate is at an end of the grid")
         return
@@ -165,26 +165,27 @@ def print_vertex(setting: Setting, found: RateFit | None, first: RateFit | None)
         half = hypot(found.half_width, first.half_width)
         ends = "no interval"
         if half < inf:
-            ends = f"{moved - half:+.2f} to {moved + half:+.2f}"
-        text += f"; moved by {moved:+.2f} octaves ({ends})"
+            ends = f"{2 ** (moved - half):.3g} to {2 ** (moved + half):.3g}"
+        text += f", {2**moved:.3g} times that of {of} ({ends})"
     print(text)
 
 
 def print_transfer(losses: dict[Setting, Losses], asked: argparse.Namespace) -> None:
-    """The vertex of each width and duration, and how far it moved."""
+    """The vertex of each width and duration, and its ratio to the first."""
     fits = {setting: fit(own, asked) for setting, own in losses.items()}
     for init in asked.inits:
         for tokens in asked.tokens:
             across = [Setting(init, width, tokens) for width in asked.widths]
             for setting in across:
-                print_vertex(setting, fits[setting], fits[across[0]])
+                of = f"width {asked.widths[0]}"
+                print_vertex(setting, fits[setting], fits[across[0]], of)
         if len(asked.tokens) == 1:
             continue
-        print("from the shortest duration:")
         for width in asked.widths:
             along = [Setting(init, width, tokens) for tokens in asked.tokens]
             for setting in along:
-                print_vertex(setting, fits[setting], fits[along[0]])
+                of = f"{asked.tokens[0] / 1e6:g}M tokens"
+                print_vertex(setting, fits[setting], fits[along[0]], of)
 
 
 def parse_arguments() -> argparse.Namespace:
