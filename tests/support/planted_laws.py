@@ -48,6 +48,7 @@ RUNG_NOISE = np.array(
         *(0.0020, 0.0014),
     ]
 )
+NOISES = {"equal noise": SEED_NOISE, "noise by rung": RUNG_NOISE}
 N_CENTRE, D_CENTRE = 2e6, 2e7
 
 
@@ -107,9 +108,15 @@ class PlantedRuns:
     log_loss_PC: Array
     squares_PC: Array
 
-    def problem(self, number: int) -> LawCells:
+    def problem(self, number: int, relative_C: Array | None = None) -> LawCells:
+        """The cells of one problem; they count alike unless relative variances are given."""
+        if relative_C is None:
+            relative_C = self.cells.relative_variance_C
         return replace(
-            self.cells, log_loss_C=self.log_loss_PC[number], squares_C=self.squares_PC[number]
+            self.cells,
+            log_loss_C=self.log_loss_PC[number],
+            squares_C=self.squares_PC[number],
+            relative_variance_C=relative_C,
         )
 
 
@@ -136,14 +143,18 @@ def planted_runs(
     )
 
 
+def relative_variances(arms: Sequence[PlantedRuns]) -> Array:
+    """The variance of a run in each cell, over that of a typical one, by the seeds of all arms."""
+    squares_PAR = np.stack([one.squares_PC for one in arms], axis=1)
+    df_AR = np.full((len(arms), N_CELLS), N_SEEDS - 1.0)
+    return rung_noise(squares_PAR, df_AR, arms[0].cells.log_tokens_C).relative_PR
+
+
 def fit_planted(
     runs: list[PlantedRuns], shared_floor: bool = True, beside: Sequence[PlantedRuns] = ()
 ) -> LawFit:
     """The laws of some arms; the noise of rungs comes from these and from arms beside them."""
-    arms = [*runs, *beside]
-    squares_PAR = np.stack([one.squares_PC for one in arms], axis=1)
-    df_AR = np.full((len(arms), N_CELLS), N_SEEDS - 1.0)
-    relative_PC = rung_noise(squares_PAR, df_AR, runs[0].cells.log_tokens_C).relative_PR
+    relative_PC = relative_variances([*runs, *beside])
     return fit_many(
         [one.cells for one in runs],
         np.concatenate([one.log_loss_PC for one in runs], axis=1),

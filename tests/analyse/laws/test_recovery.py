@@ -8,9 +8,11 @@ import pytest
 from kept_studies import RESULTS, rows_of
 from numpy.typing import NDArray
 from planted_laws import (
+    NOISES,
     PARAMETERS,
     RUNG_NOISE,
     SEED_NOISE,
+    PlantedRuns,
     fit_planted,
     planted_laws,
     planted_runs,
@@ -29,7 +31,6 @@ from paribus.analyse.laws.profile import (
 MANY = pytest.param(2000, marks=pytest.mark.slow)
 # Of the arms of encoder-decoder-hour; it has no prefix decoder, which gets that of the decoder.
 MEASURED_NOISE = (0.00225, 0.00225, 0.00087, 0.00099, 0.0037)
-NOISES = {"equal noise": SEED_NOISE, "noise by rung": RUNG_NOISE}
 
 
 def tolerance(share: float, n: int) -> float:
@@ -85,6 +86,39 @@ def test_profile_intervals_cover_planted_laws(n_laws, noise):
 def test_intervals_cover_where_cells_lie_off_their_law(n_laws, noise):
     covered = coverage(n_laws, noise, cells_off=0.005)
     assert min(covered.values()) >= 90 - tolerance(0.95, n_laws), covered
+
+
+def joint_coverage(
+    n_laws: int, noise: float | NDArray[np.float64], cells_off: float = 0.0
+) -> dict[str, float]:
+    """How often the intervals of a decoder hold its law where five arms, each with a law of its
+    own, are fitted with the E that they have in common, in per cent.
+    """
+    rng = np.random.default_rng(1)
+    laws = planted_laws(rng, n_laws)
+    runs: list[PlantedRuns] = []
+    for arm in PARAMETERS:
+        own = planted_laws(rng, n_laws) if runs else laws
+        own[:, 0] = laws[:, 0]
+        runs.append(planted_runs(rng, own, arm, noise, cells_off))
+    fit = fit_planted(runs)
+    covered: dict[str, float] = {}
+    for place, name in enumerate(QUANTITIES):
+        chosen = quantity(fit.model, name)
+        df = effective_df(fit, chosen.weights_Q[None])
+        low, high = profile_interval(fit.data, fit.best, chosen, df)
+        inside = (low <= laws[:, place]) & (laws[:, place] <= high)
+        covered[name] = 100 * float(inside.mean())
+    return covered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_intervals_of_arms_with_one_floor_cover_planted_laws(noise):
+    covered = joint_coverage(2000, noise)
+    for name in ("lnA", "lnB", "alpha", "beta"):
+        assert 93 <= covered[name] <= 97, covered
+    assert 90 <= covered["E"] <= 98, covered
 
 
 def rejections(
