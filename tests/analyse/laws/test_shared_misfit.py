@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from planted_laws import (
     N_CELLS,
-    PARAMETERS,
     RUNG_NOISE,
     SEED_NOISE,
     PlantedRuns,
     fit_planted,
     planted_laws,
     planted_runs,
-    steeper,
 )
+from planted_words import OWN, SHARED, Misses, planted_ladder
 from scipy.optimize import least_squares
 
 from paribus.analyse.laws.exponents import compare_exponents
@@ -31,22 +30,12 @@ from paribus.analyse.laws.solver import (
     solve,
 )
 
-SHARED, OWN = 0.0073, 0.0018  # of ln loss, as in ladder-hour
 PAIR = [("prefix", "causal")]
 
 
-def planted_arms(
-    n_laws: int, shared: float, own: float, beta: float = 0.0, seed: int = 3
-) -> list[PlantedRuns]:
+def planted_arms(n_laws: int, shared: float, own: float, beta: float = 0.0) -> list[PlantedRuns]:
     """Five arms that are off their laws together and each by itself; β of the second differs."""
-    rng = np.random.default_rng(seed)
-    laws = planted_laws(rng, n_laws)
-    rungs_off_PC = shared * rng.normal(size=(n_laws, N_CELLS))
-    runs: list[PlantedRuns] = []
-    for number, arm in enumerate(PARAMETERS):
-        law = steeper(laws, beta=beta) if number == 1 else laws
-        runs.append(planted_runs(rng, law, arm, RUNG_NOISE, own, rungs_off_PC))
-    return runs
+    return planted_ladder(n_laws, Misses(RUNG_NOISE, own, shared), beta=beta)
 
 
 def cells_of(runs: list[PlantedRuns], problem: int = 0) -> dict[str, LawCells]:
