@@ -146,8 +146,11 @@ def multiplier_coverage(
         fit = fit_arms([one.problem(number, relative_PC[number]) for one in pair])
         truth, _ = curve_of(law, others[number])
         for real, found in zip(truth, equal_loss_curve(fit, (0, 1), paths), strict=True):
-            if real.factor is not None and found.factor is not None:
-                inside[found.extrapolated].append(found.low <= real.factor <= found.high)
+            if real.factor is None or found.factor is None:
+                continue
+            assert found.low is not None
+            assert found.high is not None
+            inside[found.extrapolated].append(found.low <= real.factor <= found.high)
     return {extrapolated: 100 * float(np.mean(held)) for extrapolated, held in inside.items()}
 
 
