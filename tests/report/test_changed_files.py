@@ -23,7 +23,7 @@ from paribus.record.disk import json_bytes
 from paribus.record.file_names import CHECKSUMS_FILE
 from paribus.report.latex import latex_table
 from paribus.report.markdown import markdown_report
-from paribus.report.report_data import gather_report_data
+from paribus.report.report_data import ReportData, gather_report_data
 from paribus.report.trust import TrustCheck, trust_checks
 
 Damage = Callable[[bytes], bytes | None]
@@ -108,11 +108,10 @@ def report(home: Path) -> str:
     return reported(existing_study(home, "little"))
 
 
-def reported(study: Study) -> str:
-    material = gather_report_data(study)
-    return (
-        markdown_report(material) + latex_table(material) + json.dumps(list(study_verdicts(study)))
-    )
+def reported(study: Study, material: ReportData | None = None) -> str:
+    """All that is said of a study, whose data may have been gathered already."""
+    data = material or gather_report_data(study)
+    return markdown_report(data) + latex_table(data) + json.dumps(list(study_verdicts(study)))
 
 
 def relevant(study: Study) -> Iterator[tuple[Path, str]]:
@@ -152,7 +151,7 @@ def noticed(study: Study, name: str, report: str) -> bool:
     except ParibusError as fault:
         return "; " in str(fault) and no_verdict(study)
     if not material.findings.agreement.faults:
-        assert reported(study) == report, f"{name} changes the report, and nobody says so"
+        assert reported(study, material) == report, f"{name} changes the report, and nobody says so"
         return False
     assert no_verdict(study)
     ground = next(one for one in trust_checks(material) if one.name == "As planned")
