@@ -85,6 +85,17 @@ def test_three_sizes_have_a_law_without_intervals(ask, tmp_path):
     assert alpha["estimate"] == pytest.approx(law[3], rel=1e-2)
     lines = ask("law", path).out.splitlines()
     assert [line.split()[2:] for line in lines[1:6]] == [["–", "–"]] * 5
+    assert "intervals from" not in lines[-1]
+    assert "95 % intervals from 1,000 draws" in ask("law", write(tmp_path / "all.csv", points)).out
+
+
+def test_a_single_point_is_too_few_and_not_called_proportional(ask, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("parameters,tokens,loss\n1e6,2e7,3.1\n")
+    answer = ask("law", path)
+    assert answer.status == 2
+    assert "proportional" not in answer.err
+    assert "1 size, 0 with durations a factor of 4 or more apart" in answer.err
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Runs watched from another terminal."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,22 @@ def test_a_study_is_seen_with_every_run_and_how_it_stands(ask, finished_home: Pa
     assert "full, seed 1" in told.out
     assert f"{N_STEPS}/{N_STEPS}" in lines[0]
     assert lines[-1].strip() == "9 finished"
+
+
+def test_a_run_that_serves_the_ladder_too_has_one_line(
+    ask, finished_home: Path, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    shutil.copytree(finished_home, runs)
+    path = runs / "studies/little/cells.json"
+    cells = json.loads(path.read_text())
+    path.write_text(json.dumps([*cells, {**cells[0], "purpose": "ladder", "size": 24}]))
+    told = ask("watch", "little", "--once", "--runs", runs).out.splitlines()
+    assert told[-1].strip() == "9 finished"
+    own = [line for line in told if cells[0]["run"] in line]
+    assert len(own) == 1
+    seed = f"{cells[0]['arm']}, seed {cells[0]['seed']}"
+    assert f"{seed}; {seed}, d_model 24, {N_STEPS} steps" in own[0]
 
 
 def test_runs_that_wait_or_stopped_are_told_apart(ask, finished_home: Path, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def complete(table: RowTable, design: Design, study: str) -> None:
     if design.ladder is None:
         assert len(cells) == len(table)
     else:
-        assert len({(row["size"], row["run"]) for row in table}) == len(table)
+        assert len({(row.get("size"), row["run"]) for row in table}) == len(table)
     lengths = {(row["arm"], row["seed"]) for row in table if row["purpose"] == "length"}
     assert lengths == {(arm, seed) for arm in length_arms(design) for seed in design.seeds}
     assert {row["seed"] for row in table} == set(design.seeds) == {1, 2, 3}

@@ -52,6 +52,14 @@ def packs(filed_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_study_that_is_only_planned_is_not_packed(filed_home: Path, tmp_path: Path) -> None:
+    shutil.copytree(filed_home / "runs", tmp_path / "runs")
+    study = existing_study(tmp_path / "runs", "filed")
+    (study.folder / "cells.json").unlink()
+    with pytest.raises(RecordError, match="is planned, and has no runs yet; run it first"):
+        write_pack(study, tmp_path / "filed.zip", with_weights=False)
+
+
 def report_of(root: Path, name: str = "filed") -> str:
     return markdown_report(gather_report_data(existing_study(root, name)))
 

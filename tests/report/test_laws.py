@@ -128,6 +128,21 @@ def test_a_run_that_did_not_finish_is_no_point(report: ReportData) -> None:
     assert len(list(run_points(own, measure))) == len(list(run_points(report, measure))) - 1
 
 
+def test_runs_without_a_score_are_counted_in_the_section(report: ReportData) -> None:
+    table = list(report.findings.table)
+    size = min(row["size"] for row in table if row["purpose"] == "ladder")
+    rows, outcomes = [], iter(("diverged", "diverged", "open"))
+    for row in table:
+        lost = row["purpose"] == "ladder" and row["size"] == size and next(outcomes, None)
+        rows.append({**row, "outcome": lost} if lost else row)
+    own = replace(report, findings=replace(report.findings, table=RowTable(tuple(rows))))
+    n_runs = len(ARMS) * N_RUNS
+    said = f"3 of {n_runs} runs of the ladder have no score: 2 diverged, 1 not made yet; 3 at"
+    for text in (markdown_report(own), render_page(own)):
+        assert f"{said} d_model {size}. Laws and gains are without them" in text.replace("\\_", "_")
+    assert "have no score" not in markdown_report(report)
+
+
 @pytest.mark.parametrize("over", ["compute", "parameters"])
 def test_every_arm_has_the_line_of_its_law_and_a_band(
     over: str, report: ReportData, plots: dict[str, Plot]

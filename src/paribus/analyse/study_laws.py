@@ -25,6 +25,7 @@ from paribus.analyse.laws.prediction import REFUSAL, LawPrediction, predict_loss
 from paribus.analyse.laws.rung_noise import RungNoise
 from paribus.analyse.laws.shared_misfit import SharedMisfit, shared_misfit
 from paribus.analyse.run_table import Row, column_of, select_rows
+from paribus.analyse.scoreless_runs import scoreless_runs
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord, RungRecord
 from paribus.spec.ladder import EXPONENT_MARGIN
@@ -154,7 +155,8 @@ def prediction_tables(plan: PlanRecord, rows: Sequence[Row], n_seeds: int) -> li
     try:
         fit = ladder_fit(plan, rows)
     except SpecError as fault:
-        return [{REFUSAL: f"no law could be fitted: {fault}"}]
+        reasons = filter(None, (scoreless_runs(plan, rows).description, str(fault)))
+        return [{REFUSAL: f"no law could be fitted: {'; '.join(reasons)}"}]
     return [one.table for one in predict_rung(plan, fit, n_seeds)]
 
 

@@ -84,11 +84,10 @@ def _print_laws(file: PointsFile, drop_highest: int, json: bool) -> None:
         n_points = len(file.by_arm()[arm]) - drop_highest
         page.print(law_table(arm, n_points, estimates))
         page.print()
-    page.print(
-        f"L = E + A/N^alpha + B/D^beta, by Huber's loss of ln L with delta {HUBER_DELTA:g}; 95 %"
-        f" intervals from {N_DRAWS:,} draws.",
-        style="dim",
-    )
+    method = f"L = E + A/N^alpha + B/D^beta, by Huber's loss of ln L with delta {HUBER_DELTA:g}"
+    if not all(isnan(estimates["E"].low) for estimates in laws.values()):
+        method += f"; 95 % intervals from {N_DRAWS:,} draws"
+    page.print(f"{method}.", style="dim")
 
 
 def _print_broken(laws: Mapping[str, BrokenLaw], has_arms: bool, json: bool) -> None:

@@ -6,6 +6,7 @@ pending with the reason, running, requeued, done, failed, or gone if it left the
 
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,8 +55,7 @@ def _state_table(root: Path, study: str | None) -> Table:
         lines = [_entry_line(entry) for entry in entries_by_name.values()]
     else:
         record = existing_study(root, study)
-        cells = record.planned_cells()
-        lines = [_cell_line(cell, entries_by_name.get(cell.run)) for cell in cells]
+        lines = _run_lines(record.planned_cells(), entries_by_name)
         queue = study_queue(record.folder)
     order = {"running": 0, "stopped": 1, "failed": 2, "waiting": 3, "finished": 4}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
@@ -79,12 +79,29 @@ def _state_table(root: Path, study: str | None) -> Table:
     return table
 
 
-def _cell_line(cell: CellRecord, entry: RunEntry | None) -> tuple[str, ...]:
+def _run_lines(
+    cells: Iterable[CellRecord], entries_by_name: Mapping[str, RunEntry]
+) -> list[tuple[str, ...]]:
+    """One line for each run, with all that it is in the study: a run of a verdict may be one of
+    the ladder, too.
+    """
+    cells_by_run: dict[str, list[CellRecord]] = {}
+    for cell in cells:
+        cells_by_run.setdefault(cell.run, []).append(cell)
+    return [_run_line(own, entries_by_name.get(run)) for run, own in cells_by_run.items()]
+
+
+def _describe_cell(cell: CellRecord) -> str:
     rate = f", rate {significant(cell.rate)}"
     own = {"length": f", {cell.n_steps} steps"}
     own |= dict.fromkeys(("sweep", "ladder_sweep", "bracket"), rate)
     rung = "" if cell.size is None else f", d_model {cell.size}, {cell.n_steps} steps"
-    of = f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}{rung}"
+    return f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}{rung}"
+
+
+def _run_line(cells: Sequence[CellRecord], entry: RunEntry | None) -> tuple[str, ...]:
+    cell = cells[0]
+    of = "; ".join(dict.fromkeys(map(_describe_cell, cells)))
     last, state = {}, "waiting"
     if entry is not None:
         last, state = entry.last_row or {}, str(entry.state)

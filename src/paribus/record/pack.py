@@ -47,6 +47,8 @@ def write_pack(study: Study, path: Path, with_weights: bool) -> PackSummary:
     """
     if study.is_running():
         raise InUseError(f"{study.folder} is being run; wait until it is done, or stop it")
+    if not study.read_cells():
+        raise RecordError(f"{study.folder} is planned, and has no runs yet; run it first")
     runs = study_runs(study)
     _require_integrity(study, runs)
     files = portable_files(study, runs, with_weights)

@@ -18,6 +18,7 @@ from paribus.analyse.laws.prediction import (
     read_predictions,
 )
 from paribus.analyse.run_table import column_of, select_rows
+from paribus.analyse.scoreless_runs import scoreless_runs
 from paribus.analyse.study_laws import LawMultiplier, StudyLaws
 from paribus.report.ladder_gains import describe_ladder_gains, ladder_gain_lines
 from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
@@ -218,6 +219,17 @@ def describe_refusal(predictions: Sequence[Any]) -> str:
     return f"The largest run was made without a prediction: {refusal}"
 
 
+def describe_scoreless_runs(report: ReportData) -> str:
+    """Which runs of the ladder laws and gains are without; nothing where all have a score."""
+    described = scoreless_runs(report.plan, report.findings.table.rows).description
+    if not described:
+        return ""
+    return (
+        f"{described}. Laws and gains are without them, so they may favour sizes and durations that"
+        " go well. A lower rate helps against divergence, and more tokens against short training."
+    )
+
+
 def describe_unknown_arms(report: ReportData) -> str:
     """Which arms the study does not have now although something was predicted of them; nothing
     where it has all of them.
@@ -242,7 +254,11 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
     laws = report.laws
     if laws is None:
         return None
-    gains = {"gains": ladder_gain_lines(report), "gains_note": describe_ladder_gains(report)}
+    gains = {
+        "gains": ladder_gain_lines(report),
+        "gains_note": describe_ladder_gains(report),
+        "scoreless": describe_scoreless_runs(report),
+    }
     if isinstance(laws, str):
         return {
             **gains,

@@ -210,6 +210,8 @@ def _law_section(report: ReportData) -> Iterator[str]:
     if section is None:
         return
     yield f"\n## {LAWS_TITLE}\n\n{_escape_markdown(LAWS_NOTE)}\n"
+    if section["scoreless"]:
+        yield f"{_escape_markdown(section['scoreless'])}\n"
     if section["refusal"]:
         yield f"{_escape_markdown(section['refusal'])}\n"
     if section["unknown_arms"]:

@@ -64,7 +64,7 @@ def test_points_that_cannot_say_what_the_law_is_are_refused(points, words):
 
 def test_the_arm_that_lacks_points_is_named():
     points = [LawPoint(1e6, 1e7, 3.0, arm="prefix")]
-    with pytest.raises(SpecError, match="points of 'prefix': tokens are proportional"):
+    with pytest.raises(SpecError, match="points of 'prefix': 1 size, 0 with durations"):
         cells_by_arm(points)
 
 

@@ -192,7 +192,7 @@ def _durations_by_size(points: Sequence[LawPoint]) -> dict[float, set[float]]:
 
 def _describe_spread(points: Sequence[LawPoint], n_sizes: int, n_spread: int) -> str:
     ratios = [point.tokens / point.parameters for point in points]
-    if max(ratios) < SAME_SIZE * min(ratios):
+    if n_sizes > 1 and max(ratios) < SAME_SIZE * min(ratios):
         return (
             f"tokens are proportional to parameters ({ratios[0]:.3g} tokens per parameter), so A"
             " and B cannot be told apart"
