@@ -11,8 +11,11 @@ from rich.table import Table as RichTable
 
 from paribus.analyse import column_of
 from paribus.analyse.plan_rules import plan_measure
+from paribus.analyse.run_table import Row
+from paribus.analyse.scoreless_runs import scoreless_runs
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record import Study
+from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
 from paribus.report.numbers import DASH, score, significant
 from paribus.report.verdicts import TRAIN_LONGER, UNDERTRAINED_MEANING
@@ -53,6 +56,7 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
         style="dim",
         soft_wrap=True,
     )
+    print_ladder(plan, rows, page)
 
 
 def _trained_scores(
@@ -84,3 +88,18 @@ def _format_score(row: dict[str, Any] | None, column: str, unit: str) -> str:
     if row["outcome"] == "finished":
         return score(row.get(column), unit)
     return row["outcome"]
+
+
+def print_ladder(plan: PlanRecord, rows: Sequence[Row], page: Console) -> None:
+    """How many runs a ladder has, and how many without a score; nothing without a ladder."""
+    if not plan.rungs:
+        return
+    scoreless = scoreless_runs(plan, rows)
+    page.print(f"ladder: {scoreless.n_runs} runs, whose laws are in the report", highlight=False)
+    if scoreless.description:
+        page.print(
+            f"{scoreless.description}; laws are fitted without them",
+            style="yellow",
+            soft_wrap=True,
+            highlight=False,
+        )
