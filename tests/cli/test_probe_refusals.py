@@ -70,7 +70,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         ("first --probes context --length 5", "leaves 3 tokens of context before the last quar"),
         (
             "first --probes positions --texts 1",
-            "positions.n_texts is 1 (int); use greater than or equal to 2",
+            "positions.n_texts is 1 (int); use 2 or more",
         ),
         (
             "first --set rank.score_sd=1",

@@ -429,7 +429,7 @@ def test_an_index_without_a_map_is_named(places: object, tmp_path: Path):
             {"dtype": "int4"},
             'dtype is "int4", which we do not read; use float64, float32, float16, bfloat16',
         ),
-        ({"vocab_size": 10**18}, "less than or equal to"),
+        ({"vocab_size": 10**18}, "use 10000000 or less"),
     ],
 )
 def test_a_config_that_says_its_files_hold_something_else_is_refused(

@@ -364,6 +364,18 @@ def test_entries_that_share_their_bytes_cannot_come_to_more_than_the_pack(
         unpack_study(bad, tmp_path / "runs")
 
 
+def test_a_damaged_pack_leaves_no_folder_behind(pack: Path, tmp_path: Path) -> None:
+    content = bytearray(pack.read_bytes())
+    with zipfile.ZipFile(pack) as archive:
+        place = max(archive.infolist(), key=lambda entry: entry.compress_size)
+    content[place.header_offset + 200] ^= 1
+    damaged = tmp_path / "damaged.zip"
+    damaged.write_bytes(content)
+    with pytest.raises(RecordError):
+        unpack_study(damaged, tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_what_is_no_pack_is_refused(tmp_path: Path, filed_home: Path) -> None:
     with pytest.raises(RecordError, match="No such file"):
         unpack_study(tmp_path / "nothing.zip", tmp_path / "runs")

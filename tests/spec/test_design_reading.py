@@ -165,8 +165,8 @@ SLIPS = [
         {"tune": {"split": "test"}},
         "tune.split is 'test', on which the primary yardstick reports; rates must be chosen",
     ),
-    ({"tune": {"n_rates": 4}}, "tune.n_rates is 4 (int); use greater than or equal to 5"),
-    ({"tune": {"n_seeds": 1}}, "tune.n_seeds is 1 (int); use greater than or equal to 2"),
+    ({"tune": {"n_rates": 4}}, "tune.n_rates is 4 (int); use 5 or more"),
+    ({"tune": {"n_seeds": 1}}, "tune.n_seeds is 1 (int); use 2 or more"),
     (
         {"looks": {"5": 0.05}},
         "looks are at [5] of 3 seeds; look at 3 or more, the last time at all 3",

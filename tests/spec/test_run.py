@@ -90,7 +90,7 @@ INSIDE_LISTS = [
     ),
     (
         {"corpus": {"sources": [{"kind": "copy", "weight": 0}]}},
-        "corpus.sources.0.weight is 0 (int); use greater",
+        "corpus.sources.0.weight is 0 (int); use more than 0",
     ),
     (
         {"corpus": {"sources": [{"kind": "copy", "min_length": 9, "max_length": 5}]}},
@@ -145,7 +145,7 @@ NO_LIST = [
     ),
     (
         {"objective": {"kind": "masked", "masked": 3}},
-        "objective.masked is 3 (int); use less than or equal to 1",
+        "objective.masked is 3 (int); use 1 or less",
     ),
     (
         {"objective": {"kind": "masked", "masked": 0.8, "replaced": 0.3}},

@@ -61,12 +61,12 @@ def test_a_gain_is_above_zero_for_the_better_arm() -> None:
         (
             "halves",
             {"n_items": 0},
-            r"yardstick.n_items is 0 \(int\); use greater than or equal to 1",
+            r"yardstick.n_items is 0 \(int\); use 1 or more",
         ),
         (
             "halves",
             {"max_bytes": 7},
-            r"yardstick.max_bytes is 7 \(int\); use greater than or equal to 8",
+            r"yardstick.max_bytes is 7 \(int\); use 8 or more",
         ),
         (
             "pseudo",

@@ -109,11 +109,15 @@ def rung_rate(ladder: Ladder, rate: float, size: int, base_size: int) -> float:
 
 def _require_width_alone(ladder: Ladder) -> None:
     """SpecError where a ladder under μP moves depth, or rates that need not be moved."""
-    if ladder.rate_power or ladder.rate_sizes:
+    rules: list[str] = []
+    if ladder.rate_power:
+        rules.append(f"ladder.rate_power is {ladder.rate_power:g}")
+    if ladder.rate_sizes:
+        rules.append(f"ladder.rate_sizes is {list(ladder.rate_sizes)}")
+    if rules:
         raise SpecError(
-            f"ladder.rate_power is {ladder.rate_power:g} and ladder.rate_sizes is"
-            f" {list(ladder.rate_sizes or ())} with init 'mup', under which one rate serves all"
-            " widths; leave them out, or use another init"
+            f"{' and '.join(rules)} with init 'mup', under which one rate serves all widths; leave"
+            " it out, or use another init"
         )
     if ladder.depth != "fixed":
         raise SpecError(

@@ -5,6 +5,7 @@ before anything is written.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,21 +65,20 @@ def unpack_study(path: Path, root: Path) -> UnpackSummary:
     The same pack again changes nothing. RecordError where a run or the study is there and is not
     the same; then nothing is written.
     """
-    with open_pack(path) as (archive, pack_list):
-        with explained(root, "made", "name another folder with --runs"):
-            root.mkdir(parents=True, exist_ok=True)
-        with (
-            explained(root, "written", "free some space, or name another folder with --runs"),
-            scratch_folder(root / "unpack") as draft,
-        ):
-            extract(archive, pack_list, draft, path)
-            _require_whole(draft, pack_list, path)
-            folders = [*pack_list.runs, f"{STUDIES}/{pack_list.study}"]
-            _require_no_difference(draft, root, folders, path)
-            n_folders, n_files = 0, 0
-            for name in folders:  # the study last: until then nobody takes it for whole
-                is_new, n_added = _lay(draft / name, root / name)
-                n_folders, n_files = n_folders + is_new, n_files + n_added
+    with (
+        open_pack(path) as (archive, pack_list),
+        explained(root, "written", "free some space, or name another folder with --runs"),
+        _folder_of_runs(root),
+        scratch_folder(root / "unpack") as draft,
+    ):
+        extract(archive, pack_list, draft, path)
+        _require_whole(draft, pack_list, path)
+        folders = [*pack_list.runs, f"{STUDIES}/{pack_list.study}"]
+        _require_no_difference(draft, root, folders, path)
+        n_folders, n_files = 0, 0
+        for name in folders:  # the study last: until then nobody takes it for whole
+            is_new, n_added = _lay(draft / name, root / name)
+            n_folders, n_files = n_folders + is_new, n_files + n_added
     return UnpackSummary(
         study=Study(root, root / STUDIES / pack_list.study),
         n_files=len(pack_list.files),
@@ -86,6 +86,20 @@ def unpack_study(path: Path, root: Path) -> UnpackSummary:
         n_new_files=n_files,
         weights=pack_list.weights,
     )
+
+
+@contextmanager
+def _folder_of_runs(root: Path) -> Iterator[None]:
+    """A folder that is made if it is not there, and not left behind empty."""
+    is_new = not root.exists()
+    with explained(root, "made", "name another folder with --runs"):
+        root.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        if is_new:
+            with suppress(OSError):  # of a folder that holds something
+                root.rmdir()
 
 
 def _require_whole(draft: Path, pack_list: PackList, path: Path) -> None:

@@ -18,10 +18,10 @@ TYPE_REMEDIES = {
     "model": "a table",
 }
 LIMIT_REMEDIES = {
-    "greater_than": "greater than {gt}",
-    "greater_than_equal": "greater than or equal to {ge}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
     "less_than": "less than {lt}",
-    "less_than_equal": "less than or equal to {le}",
+    "less_than_equal": "{le} or less",
     "multiple_of": "a multiple of {multiple_of}",
     "finite_number": "a finite number",
     "too_short": "{min_length} or more",
