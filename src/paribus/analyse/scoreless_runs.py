@@ -42,7 +42,10 @@ def scoreless_runs(plan: PlanRecord, rows: Sequence[Row]) -> ScorelessRuns:
     ladder_rows = select_rows(rows, purposes=["ladder"])
     for row in ladder_rows:
         if row["outcome"] != "finished" or row.get(column) is None:
-            word = row["outcome"]
-            outcomes[_WORDS.get(word, word)] += 1
+            outcomes[_outcome_word(row["outcome"])] += 1
             sizes[row["size"]] += 1
     return ScorelessRuns(len(ladder_rows), tuple(outcomes.items()), tuple(sorted(sizes.items())))
+
+
+def _outcome_word(outcome: str) -> str:
+    return _WORDS.get(outcome, outcome)
