@@ -1,15 +1,14 @@
 """Commands of `paribus train` carried out by one process, or by several ranks over gloo."""
 
-import atexit
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import torch
@@ -17,7 +16,40 @@ from safetensors.torch import load_file
 
 from paribus.record.rows import CLOCK_FIELDS
 
-RUNNER = Path(__file__).with_name("rank_runner.py")
+# One process works through all runs: importing torch takes longer than training one of them.
+# A job that is to be stopped gets a real SIGTERM after that step.
+TRAIN = """
+import json, os, shutil, signal, sys
+from pathlib import Path
+from paribus.cli import main
+from paribus.cli.terminal.training_bar import TrainingBar
+
+stop_after, go_on = None, TrainingBar.step
+
+def step(bar, number):
+    go_on(bar, number)
+    if number + 1 == stop_after:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+TrainingBar.step = step
+results = []
+is_leader = os.environ.get("RANK", "0") == "0"
+for port, arguments, stop, copied in json.loads(sys.argv[1]):
+    os.environ["MASTER_PORT"] = port
+    stop_after = stop if is_leader else None
+    if copied and is_leader:
+        shutil.copytree(*copied)
+    for stream, end in ((sys.stdout, "out"), (sys.stderr, "err")):
+        os.dup2(os.open(f"{sys.argv[2]}.{end}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY),
+                stream.fileno())
+    status = main(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    results.append([status, *(Path(f"{sys.argv[2]}.{end}").read_text() for end in ("out", "err"))])
+Path(f"{sys.argv[2]}.json").write_text(json.dumps(results))
+"""
+# none that machines give to sockets which ask for any
+LISTENING_PORTS = range(10_000, 15_000)
 
 
 @dataclass(frozen=True)
@@ -42,25 +74,16 @@ class Result:
 
 def free_ports(n: int) -> list[str]:
     """Ports of this machine, no two alike: ranks that meet at a port for the second time may wait
-    for each other forever.
+    for each other forever. The machine gives none of them to another socket meanwhile.
     """
+    ports: list[str] = []
     with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [str(probe.getsockname()[1]) for probe in probes]
-
-
-@cache
-def _runner() -> subprocess.Popen[str]:
-    """The process of which all ranks are forked; it leaves when its stdin is closed."""
-    program = [sys.executable, str(RUNNER)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    atexit.register(process.communicate)  # which closes its stdin, and waits
-    return process
+        while len(ports) < n:
+            probe, port = stack.enter_context(socket.socket()), secrets.choice(LISTENING_PORTS)
+            with suppress(OSError):  # of a port that is in use
+                probe.bind(("127.0.0.1", port))
+                ports.append(str(port))
+    return ports
 
 
 def train_all(n: int, home: Path, jobs: Mapping[str, Job]) -> dict[str, list[Result]]:
@@ -76,16 +99,19 @@ def train_all(n: int, home: Path, jobs: Mapping[str, Job]) -> dict[str, list[Res
         if job.begins_with is not None:
             copied = (str(job.begins_with), str(home / name))
         commands.append((port, command, job.stop_after, copied))
-    environments = []
+    started = []
     for rank in range(n):
         told = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}
         told |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-        environments.append(told if n > 1 else {})
-    runner = _runner()
-    assert runner.stdin is not None
-    assert runner.stdout is not None
-    print(json.dumps([environments, commands, str(home)]), file=runner.stdin, flush=True)
-    statuses = json.loads(runner.stdout.readline())
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **(told if n > 1 else {})}
+        program = [sys.executable, "-c", TRAIN, json.dumps(commands), str(home / f"rank{rank}")]
+        started.append(subprocess.Popen(program, env=environment))
+    try:
+        statuses = [process.wait(timeout=240) for process in started]
+    finally:
+        for process in started:
+            process.kill()  # one that waits for a rank which is gone
+            process.wait()
     faults = [(home / f"rank{rank}.err").read_text() for rank in range(n)]
     assert statuses == [0] * n, faults
     by_rank = [json.loads((home / f"rank{rank}.json").read_text()) for rank in range(n)]
