@@ -1,8 +1,8 @@
 """Commands of `paribus train` carried out by one process, or by several ranks over gloo."""
 
+import itertools
 import json
 import os
-import secrets
 import socket
 import subprocess
 import sys
@@ -48,8 +48,10 @@ for port, arguments, stop, copied in json.loads(sys.argv[1]):
     results.append([status, *(Path(f"{sys.argv[2]}.{end}").read_text() for end in ("out", "err"))])
 Path(f"{sys.argv[2]}.json").write_text(json.dumps(results))
 """
-# none that machines give to sockets which ask for any
-LISTENING_PORTS = range(10_000, 15_000)
+# Each process of the suite has ports of its own, none of which machines give to sockets that ask
+# for any.
+N_OWN_PORTS = 128
+_own_ports = itertools.count(10_000 + os.getpid() % 170 * N_OWN_PORTS)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def free_ports(n: int) -> list[str]:
     ports: list[str] = []
     with ExitStack() as stack:
         while len(ports) < n:
-            probe, port = stack.enter_context(socket.socket()), secrets.choice(LISTENING_PORTS)
+            probe, port = stack.enter_context(socket.socket()), next(_own_ports)
             with suppress(OSError):  # of a port that is in use
                 probe.bind(("127.0.0.1", port))
                 ports.append(str(port))
