@@ -5,10 +5,11 @@ initialisation against μP, every width and duration at the same rates.
     python benchmarks/rate_transfer.py --device cuda --jobs 8 --files books.tar.xz   # on a GPU
 
 Models have heads of 32. Each run is a run of paribus, kept under --runs: the same command goes on
-where it stopped. A parabola goes through the losses on validation text at the best rate and at two
-on either side of it, in log₂ rate. Where the best rate is near an end of the grid, rates are added
-there. The ratio of each vertex to that of the narrowest width, and of the shortest duration, is
-printed with a 95 % interval.
+where it stopped. For each seed, a parabola goes through the losses on validation text at the rate
+that is best over all seeds and at two on either side of it, in log₂ rate. Where the best rate is
+near an end of the grid, rates are added there. A vertex is the best rate of its seed. Ratios to the
+narrowest width, and of durations to the one before, are paired by seed: their mean is printed with
+a 95 % t interval.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
-from math import hypot, inf
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import paribus as pb
-from paribus.analyse.rate_fit import RateFit, fit_rates
+from paribus.analyse.interval import MIN_SEEDS, interval
+from paribus.analyse.rate_fit import fit_rates
 from paribus.design.compiled_cache import compile_threads, compile_variables
 from paribus.design.mps import shared_gpu
 from paribus.record.file_names import ROWS_FILE, STATE_FILE
@@ -95,7 +98,7 @@ class Trial:
         }
 
 
-Losses = dict[int, list[float]]  # of one setting: by the place of the rate, one for each seed
+Losses = dict[int, dict[int, float]]  # of one setting: by the place of the rate, then by seed
 
 
 def train(trial: Trial, asked: argparse.Namespace) -> float:
@@ -109,8 +112,12 @@ def train(trial: Trial, asked: argparse.Namespace) -> float:
     return last["valid_nats"]
 
 
+def mean_loss(losses: Losses, place: int) -> float:
+    return fmean(losses[place].values())
+
+
 def best_place(losses: Losses) -> int:
-    return min(losses, key=lambda place: fmean(losses[place]))
+    return min(losses, key=lambda place: mean_loss(losses, place))
 
 
 def missing_places(losses: Losses) -> list[int]:
@@ -119,19 +126,26 @@ def missing_places(losses: Losses) -> list[int]:
     return [place for place in range(best - N_BESIDE, best + N_BESIDE + 1) if place not in losses]
 
 
-def fit(losses: Losses, asked: argparse.Namespace) -> RateFit | None:
-    """The parabola about the best rate; None where that is at an end of the rates that did not
-    diverge.
+def best_rates(losses: Losses, asked: argparse.Namespace) -> list[float] | None:
+    """log₂ of the best rate of each seed; None where a seed has none, because its losses do not
+    bend upward or the best rate is at an end of those that did not diverge.
     """
     best = best_place(losses)
     near = {
         place: own
         for place, own in losses.items()
-        if abs(place - best) <= N_BESIDE and max(own) < inf
+        if abs(place - best) <= N_BESIDE and max(own.values()) < inf
     }
     if not {best - 1, best, best + 1} <= near.keys():
         return None
-    return fit_rates({asked.rate * STEP**place: own for place, own in near.items()})
+    vertices: list[float] = []
+    for seed in losses[best]:
+        own = {asked.rate * STEP**place: [near[place][seed]] for place in near}
+        vertex = fit_rates(own).vertex
+        if vertex is None:
+            return None
+        vertices.append(vertex)
+    return vertices
 
 
 def train_all(
@@ -143,49 +157,57 @@ def train_all(
     """Adds the loss of each trial to those of its setting. The longest runs begin first."""
     work = sorted(trials, key=lambda one: one.setting.tokens * one.setting.width, reverse=True)
     for trial, loss in zip(work, pool.map(train, work, [asked] * len(work)), strict=True):
-        losses.setdefault(trial.setting, {}).setdefault(trial.place, []).append(loss)
+        losses.setdefault(trial.setting, {}).setdefault(trial.place, {})[trial.seed] = loss
 
 
 def print_losses(losses: dict[Setting, Losses], asked: argparse.Namespace) -> None:
     for setting, own in losses.items():
         cells = [
-            f"{asked.rate * STEP**place:.2g}: {fmean(own[place]):.4f}" for place in sorted(own)
+            f"{asked.rate * STEP**place:.2g}: {mean_loss(own, place):.4f}" for place in sorted(own)
         ]
         print(f"{setting}: {'  '.join(cells)}")
 
 
-def print_vertex(setting: Setting, found: RateFit | None, first: RateFit | None, of: str) -> None:
-    """The best rate of a setting, and its ratio to that of another."""
-    if found is None or found.vertex is None:
-        print(f"{setting}: the best rate is at an end of the grid")
+def print_best(setting: Setting, own: list[float] | None) -> None:
+    """The best rate of a setting: the geometric mean over seeds, and their range."""
+    if own is None:
+        print(f"{setting}: a seed has no best rate among those that were tried")
         return
-    text = f"{setting}: best rate {2**found.vertex:.3g}"
-    if first is not None and first is not found and first.vertex is not None:
-        moved = found.vertex - first.vertex
-        half = hypot(found.half_width, first.half_width)
-        ends = "no interval"
-        if half < inf:
-            ends = f"{2 ** (moved - half):.3g} to {2 ** (moved + half):.3g}"
-        text += f", {2**moved:.3g} times that of {of} ({ends})"
-    print(text)
+    low, high = 2 ** min(own), 2 ** max(own)
+    print(f"{setting}: best rate {2 ** fmean(own):.3g} (seeds {low:.3g} to {high:.3g})")
+
+
+def print_ratio(name: str, own: list[float] | None, first: list[float] | None) -> None:
+    """How far the best rate moves between two settings, paired by seed."""
+    if own is None or first is None:
+        print(f"{name}: no ratio")
+        return
+    moved = [one - other for one, other in zip(own, first, strict=True)]
+    ends = f"no interval below {MIN_SEEDS} seeds"
+    if len(moved) >= MIN_SEEDS:
+        low, high = interval(moved)
+        ends = f"{2**low:.3g} to {2**high:.3g}"
+    print(f"{name}: {2 ** fmean(moved):.3g} ({ends})")
 
 
 def print_transfer(losses: dict[Setting, Losses], asked: argparse.Namespace) -> None:
-    """The vertex of each width and duration, and its ratio to the first."""
-    fits = {setting: fit(own, asked) for setting, own in losses.items()}
+    """The best rate of each width and duration, and its ratio to that of another."""
+    rates = {setting: best_rates(own, asked) for setting, own in losses.items()}
+    for setting, own in rates.items():
+        print_best(setting, own)
+    narrowest, *wider = asked.widths
     for init in asked.inits:
         for tokens in asked.tokens:
-            across = [Setting(init, width, tokens) for width in asked.widths]
-            for setting in across:
-                of = f"width {asked.widths[0]}"
-                print_vertex(setting, fits[setting], fits[across[0]], of)
-        if len(asked.tokens) == 1:
-            continue
+            first = rates[Setting(init, narrowest, tokens)]
+            for width in wider:
+                setting = Setting(init, width, tokens)
+                print_ratio(f"{setting}, over width {narrowest}", rates[setting], first)
         for width in asked.widths:
-            along = [Setting(init, width, tokens) for tokens in asked.tokens]
-            for setting in along:
-                of = f"{asked.tokens[0] / 1e6:g}M tokens"
-                print_vertex(setting, fits[setting], fits[along[0]], of)
+            for before, tokens in pairwise(asked.tokens):
+                setting, shorter = Setting(init, width, tokens), Setting(init, width, before)
+                print_ratio(
+                    f"{setting}, over {before / 1e6:g}M tokens", rates[setting], rates[shorter]
+                )
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -193,8 +193,11 @@ def test_the_daemon_of_workers_is_stopped_after_ctrl_c(
 
 @pytest.mark.gpu
 @pytest.mark.skipif(shutil.which(CONTROL) is None, reason=f"{CONTROL} is not installed")
-def test_processes_compute_the_same_through_mps():
-    """Two processes at once through a real daemon, and one without."""
+def test_processes_compute_the_same_through_mps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two processes at once through a real daemon of our own, and one without. A daemon that runs
+    on this machine already is not found.
+    """
+    monkeypatch.setenv(PIPE_VARIABLE, str(tmp_path / "pipes"))
     program = (
         "import torch; torch.manual_seed(0); a = torch.randn(512, 512, device='cuda');"
         "print((a @ a).sum().item())"

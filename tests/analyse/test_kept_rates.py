@@ -1,0 +1,69 @@
+"""The kept losses of rate transfer say what the page on scaling prints."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import fmean
+
+import pytest
+from kept_studies import RESULTS, rows_of
+
+from paribus.analyse.interval import interval
+from paribus.analyse.rate_fit import fit_rates
+
+N_BESIDE = 2  # rates on either side of the best that a parabola goes through
+SCALING = RESULTS.parent / "scaling.md"
+
+Losses = dict[float, dict[int, float]]  # by rate, then by seed
+
+
+def losses_by(name: str, *fields: str) -> dict[tuple[str, ...], Losses]:
+    """The losses of each setting."""
+    found: dict[tuple[str, ...], Losses] = defaultdict(lambda: defaultdict(dict))
+    for row in rows_of(RESULTS / "rate-transfer" / name):
+        setting = tuple(row[field] for field in fields)
+        found[setting][float(row["rate"])][int(row["seed"])] = float(row["valid_nats"])
+    return found
+
+
+def best_rates(losses: Losses) -> list[float]:
+    """log₂ of the best rate of each seed."""
+    rates = sorted(losses)
+    means = [fmean(losses[rate].values()) for rate in rates]
+    best = means.index(min(means))
+    near = rates[best - N_BESIDE : best + N_BESIDE + 1]
+    assert len(near) == 2 * N_BESIDE + 1
+    vertices: list[float] = []
+    for seed in sorted(losses[near[0]]):
+        vertex = fit_rates({rate: [losses[rate][seed]] for rate in near}).vertex
+        assert vertex is not None
+        vertices.append(vertex)
+    return vertices
+
+
+def ratio(own: list[float], first: list[float]) -> str:
+    """A ratio of best rates as it is printed."""
+    moved = [one - other for one, other in zip(own, first, strict=True)]
+    low, high = interval(moved)
+    return f"{2 ** fmean(moved):.2f} ({2**low:.2f} to {2**high:.2f})"
+
+
+@pytest.mark.parametrize(
+    ("init", "label"), [("normal", 'standard (`init = "normal"`)'), ("mup", "μP")]
+)
+def test_the_table_of_rate_transfer_follows_from_its_losses(init: str, label: str):
+    losses: Mapping[tuple[str, ...], Losses] = losses_by("widths.csv", "init", "d_model")
+    rates = [best_rates(losses[init, width]) for width in ("64", "256", "512")]
+    best = [f"{2 ** fmean(own):.3g}" for own in rates]
+    ratios = [ratio(own, rates[0]) for own in rates[1:]]
+    assert f"| {' | '.join([label, *best, *ratios])} |" in SCALING.read_text().splitlines()
+
+
+def test_the_best_rate_does_not_fall_from_6m_to_24m_tokens():
+    losses = losses_by("durations.csv", "d_model", "tokens")
+    text = SCALING.read_text()
+    for width in ("64", "96"):
+        shorter, longer = (best_rates(losses[width, tokens]) for tokens in ("6000000", "24000000"))
+        printed = ratio(longer, shorter).replace(" (", " times (")
+        assert printed in text
+        for own in (shorter, longer):
+            assert f"{2 ** fmean(own):.4f}" in text
