@@ -10,6 +10,7 @@ from kept_studies import RESULTS, rows_of
 from planted_laws import N_SEEDS, PARAMETERS, PREDICTED_PARAMETERS, PREDICTED_TOKENS, RUNG_NOISE
 from planted_laws import TOKENS as PLANTED_TOKENS
 
+from paribus.analyse.law_sensitivity import COMMON, OtherReading
 from paribus.analyse.laws.fit import LawFit, law_intervals
 from paribus.analyse.laws.points import LawCells
 from paribus.analyse.laws.profile import difference, profile_interval, profile_p
@@ -27,6 +28,8 @@ from paribus.report.laws import (
     exponent_lines,
     law_lines,
     multiplier_sentences,
+    reading_lines,
+    warn_of_shared_misfit,
 )
 
 STUDY = "ladder-hour"
@@ -183,7 +186,14 @@ def test_what_the_report_prints_of_laws_follows_from_the_kept_rows(plan, rows):
     lines |= printed(exponent_lines(laws.verdicts))
     lines |= printed(exponent_lines(laws.shared_misfit.verdicts))
     lines |= {f"- {sentence}" for sentence in multiplier_sentences(laws)}
+    readings = [OtherReading(arm, COMMON, own) for arm, own in laws.shared_misfit.estimates.items()]
+    lines |= {line for line in printed(reading_lines(laws, readings)) if COMMON in line}
     assert lines <= printed_lines()
     text = (RESULTS / STUDY / "report.md").read_text()
-    for words in (describe_floor(laws), describe_noise(laws), describe_shared_misfit(laws)):
+    for words in (
+        describe_floor(laws),
+        describe_noise(laws),
+        describe_shared_misfit(laws),
+        warn_of_shared_misfit(laws),
+    ):
         assert words in text

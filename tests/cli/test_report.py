@@ -2,6 +2,7 @@
 torch.
 """
 
+import io
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from handmade_study import GAINS, SEEDS, make_study, make_study_at_look
 
 import paribus as pb
 from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.escapes import SafeConsole
 from paribus.report import formats
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +51,15 @@ def test_the_page_lies_beside_the_study_and_the_verdicts_are_printed(ask, tmp_pa
     assert told.out.splitlines()[1].startswith('worse   "input hidden" does worse than "causal"')
     assert told.out.splitlines()[-1] == "runs/studies/small/report.html"
     assert (study.folder / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_a_terminal_says_what_is_being_written(ask, monkeypatch, tmp_path):
+    make_study(tmp_path / "runs")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # is a terminal, for rich
+    page = SafeConsole(file=io.StringIO(), width=200)
+    monkeypatch.setattr("paribus.cli.report.console", lambda: page)
+    assert ask("report", "small", "--format", "csv").status == 0
+    assert "writing the report of small" in page.file.getvalue()
 
 
 def test_plots_that_cannot_be_drawn_are_told_of(ask, tmp_path):

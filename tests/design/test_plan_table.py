@@ -16,6 +16,7 @@ from paribus.errors import RecordError
 from paribus.record import Study, existing_study, open_study
 from paribus.record.checksums import write_listed_file
 from paribus.record.disk import json_bytes
+from paribus.record.plan import EDITION
 from paribus.record.plan_file import read_plan
 from paribus.record.plan_formats import PLAN_FORMAT
 
@@ -59,7 +60,7 @@ def test_a_plan_is_read_again_as_it_was_written(tmp_path: Path, study_cache: Pat
     assert read == plan_record(plan)
     assert read.table == read.written == json.loads(json_bytes(described(plan))) == kept.read_plan()
     assert set(kept.read_plan()) == KEYS
-    assert (read.format, read.edition, read.fingerprint) == (PLAN_FORMAT, 2, plan.fingerprint)
+    assert (read.format, read.edition, read.fingerprint) == (PLAN_FORMAT, EDITION, plan.fingerprint)
     assert tuple(read.control) == tuple(plan.control_lines)
 
 
@@ -83,6 +84,19 @@ def test_a_study_that_the_version_before_began_goes_on_as_planned(
     assert lock.as_planned
     assert (found.agreement.faults, found.agreement.predates_checksums) == ((), False)
     assert kept.read_plan()["format"] == PLAN_FORMAT
+
+
+def test_a_study_is_judged_by_the_rules_that_it_was_begun_with(
+    kept: Study, study_cache: Path
+) -> None:
+    begun = {**kept.read_plan(), "edition": EDITION - 1}
+    write_listed_file(kept.folder, "plan.json", json_bytes(begun))
+    freeze(make_small_plan(study_cache), kept)
+    assert kept.read_plan()["edition"] == EDITION - 1
+    for run in kept.planned_cells():
+        shutil.rmtree(kept.root / run.run, ignore_errors=True)
+    freeze(make_small_plan(study_cache), kept)
+    assert kept.read_plan()["edition"] == EDITION  # without a result there is nothing to judge
 
 
 def test_a_converted_plan_is_held_to_the_fingerprints_of_what_was_written(kept: Study) -> None:

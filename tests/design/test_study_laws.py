@@ -1,6 +1,7 @@
 """The laws of a study: from rows of its ladder to words, and a prediction that stays as it was."""
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
@@ -13,11 +14,19 @@ from scipy import stats
 from trained_study import make_small_plan
 
 from paribus.analyse.ladder_gains import ladder_gains
-from paribus.analyse.law_sensitivity import BOOTSTRAP, EQUAL_NOISE, HUBER, NON_EMBEDDING
+from paribus.analyse.law_sensitivity import (
+    BOOTSTRAP,
+    COMMON,
+    EQUAL_NOISE,
+    HUBER,
+    NON_EMBEDDING,
+)
 from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.laws.prediction import prediction_refusal, read_predictions
 from paribus.analyse.run_table import column_of
 from paribus.analyse.study_laws import (
+    POOLED_MISFIT_EDITION,
+    ladder_fit,
     ladder_points,
     predict_rung,
     prediction_tables,
@@ -39,6 +48,7 @@ from paribus.report.laws import (
     EXPONENT_HEADING,
     READING_HEADING,
     SHARED_HEADING,
+    describe_fit,
     describe_floor,
     describe_noise,
     describe_shared_misfit,
@@ -47,12 +57,13 @@ from paribus.report.laws import (
     law_lines,
     multiplier_sentences,
     reading_lines,
+    warn_of_shared_misfit,
 )
 from paribus.report.numbers import significant
 from paribus.workspace import Execution, Workspace
 
 EXPONENTS = {"full": 0.45, "reverse": 0.45, "causal": 0.2}  # of size, arm by arm
-NOISE = 0.001
+FLOOR, NOISE = 0.8, 0.001
 CHANGES: dict[str, Any] = {
     "budget": "tokens_read",
     "ladder": {
@@ -64,7 +75,7 @@ CHANGES: dict[str, Any] = {
 
 
 def planted_loss(arm: str, n_parameters: float, n_tokens: float) -> float:
-    return 0.8 + 30 / n_parameters ** EXPONENTS[arm] + 40 / n_tokens**0.4
+    return FLOOR + 30 / n_parameters ** EXPONENTS[arm] + 40 / n_tokens**0.4
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +127,35 @@ def test_planted_exponents_are_told_apart(plan: PlanRecord, rows: list[dict[str,
     reverse, causal = multiplier_sentences(laws)
     assert "the compute that" in reverse
     assert causal == '"causal" against "full": no compute multiplier within the data.'
+
+
+def test_arms_are_asked_together_for_misfit_and_those_of_older_plans_one_by_one(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    column, draws = column_of(plan.design.primary.measure.table), random.Random(8)
+    off: dict[tuple[int, int], float] = {}
+    moved: list[dict[str, Any]] = []
+    for row in rows:
+        factor = 1.0
+        if row["arm"] == "causal":
+            cell = row["size"], row["planned_tokens"]
+            factor = off.setdefault(cell, exp(draws.gauss(0, 0.02)))
+        moved.append({**row, column: row[column] * factor})
+    older = plan.model_copy(update={"edition": POOLED_MISFIT_EDITION - 1})
+    together, one_by_one = study_laws(plan, moved), study_laws(older, moved)
+    assert together is not None
+    assert one_by_one is not None
+    widths: list[float] = []
+    for laws in (one_by_one, together):
+        own = laws.estimates["full"]["alpha"]  # an arm whose cells lie on its law
+        widths.append(own.high - own.low)
+    assert widths[1] > 2 * widths[0]
+    assert ladder_fit(plan, moved).pools_misfit
+    assert not ladder_fit(older, moved).pools_misfit
+    assert "below 0.05 all points of the arm get a further variance" in describe_fit(one_by_one)
+    pooled = re.search(r"for all arms together, .*; here it is (\S+)\. Def", describe_fit(together))
+    assert pooled
+    assert float(pooled[1]) < 1e-6
 
 
 def test_a_design_says_when_exponents_are_the_same(
@@ -306,7 +346,7 @@ def test_arms_that_miss_their_laws_together_are_told_with_a_reading(
     laws = study_laws(plan, rows)
     assert laws is not None
     assert laws.shared_misfit is None
-    assert describe_shared_misfit(laws) == ""
+    assert describe_shared_misfit(laws) == warn_of_shared_misfit(laws) == ""
     column, draws = column_of(plan.design.primary.measure.table), random.Random(7)
     off = {(rung.size, n): exp(draws.gauss(0, 0.02)) for rung in plan.rungs for n in rung.tokens}
     moved = [{**row, column: row[column] * off[row["size"], row["planned_tokens"]]} for row in rows]
@@ -324,6 +364,12 @@ def test_arms_that_miss_their_laws_together_are_told_with_a_reading(
     found = by_pair["causal", "alpha"].one_floor
     assert found.p < 1e-6
     assert found.estimate < -0.1
+    assert "can be too narrow, above all those of E, A and α" in warn_of_shared_misfit(other)
+    own = {one.arm: one for one in study_readings(plan, moved, other) if one.reading == COMMON}
+    assert list(own) == ["full", "reverse", "causal"]
+    heeding, main = own["full"].estimates["E"], other.estimates["full"]["E"]
+    assert heeding.low < FLOOR < heeding.high
+    assert heeding.estimate != pytest.approx(main.estimate, rel=1e-3)
 
 
 def test_gains_at_every_size_are_those_of_paired_seeds(

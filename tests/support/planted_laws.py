@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.analyse.laws.fit import LawFit, fit_many
+from paribus.analyse.laws.fit import LawFit, effective_df, fit_many
 from paribus.analyse.laws.points import LawCells, LawPoint
+from paribus.analyse.laws.profile import QUANTITIES, profile_interval, quantity
 from paribus.analyse.laws.rung_noise import rung_noise
 
 Array = NDArray[np.float64]
@@ -151,7 +152,10 @@ def relative_variances(arms: Sequence[PlantedRuns]) -> Array:
 
 
 def fit_planted(
-    runs: list[PlantedRuns], shared_floor: bool = True, beside: Sequence[PlantedRuns] = ()
+    runs: list[PlantedRuns],
+    shared_floor: bool = True,
+    beside: Sequence[PlantedRuns] = (),
+    pools_misfit: bool = True,
 ) -> LawFit:
     """The laws of some arms; the noise of rungs comes from these and from arms beside them."""
     relative_PC = relative_variances([*runs, *beside])
@@ -161,7 +165,39 @@ def fit_planted(
         np.concatenate([one.squares_PC for one in runs], axis=1),
         np.tile(relative_PC, len(runs)),
         shared_floor,
+        pools_misfit,
     )
+
+
+def arms_with_one_floor(
+    n_laws: int, noise: float | Array, cells_off: float = 0.0, rungs_off: float = 0.0
+) -> tuple[Array, list[PlantedRuns]]:
+    """The laws of a decoder, and the runs of five arms of which each has a law of its own, but for
+    E; cells are off by themselves and all arms alike.
+    """
+    rng = np.random.default_rng(1)
+    laws = planted_laws(rng, n_laws)
+    runs: list[PlantedRuns] = []
+    rungs_off_PC: Array | float = 0.0
+    if rungs_off:
+        rungs_off_PC = rungs_off * rng.normal(size=(n_laws, N_CELLS))
+    for arm in PARAMETERS:
+        own = planted_laws(rng, n_laws) if runs else laws
+        own[:, 0] = laws[:, 0]
+        runs.append(planted_runs(rng, own, arm, noise, cells_off, rungs_off_PC))
+    return laws, runs
+
+
+def interval_coverage(fit: LawFit, laws_P5: Array) -> dict[str, float]:
+    """How often the intervals of the first arm hold its law, in per cent."""
+    covered: dict[str, float] = {}
+    for place, name in enumerate(QUANTITIES):
+        chosen = quantity(fit.model, name)
+        df_P = effective_df(fit, chosen.weights_Q[None])
+        low, high = profile_interval(fit.data, fit.best, chosen, df_P)
+        inside = (low <= laws_P5[:, place]) & (laws_P5[:, place] <= high)
+        covered[name] = 100 * float(inside.mean())
+    return covered
 
 
 def one_arm(

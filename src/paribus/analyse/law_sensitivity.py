@@ -12,10 +12,12 @@ from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_interval
 from paribus.analyse.laws.huber import huber_law
 from paribus.analyse.laws.points import LawPoint, cells_by_arm
 from paribus.analyse.laws.profile import QUANTITIES
+from paribus.analyse.laws.shared_misfit import SharedMisfit
 from paribus.errors import SpecError
 
-BOOTSTRAP, NON_EMBEDDING, EQUAL_NOISE, HUBER = (
+BOOTSTRAP, COMMON, NON_EMBEDDING, EQUAL_NOISE, HUBER = (
     "wild bootstrap of cells",
+    "arms miss together",
     "N without embeddings",
     "equal noise",
     "Huber's loss, an E for each arm",
@@ -34,18 +36,24 @@ class OtherReading:
 
 
 def other_readings(
-    fit: LawFit, points: Sequence[LawPoint], non_embedding: Mapping[tuple[str, str], float]
+    fit: LawFit,
+    points: Sequence[LawPoint],
+    non_embedding: Mapping[tuple[str, str], float],
+    common: SharedMisfit | None = None,
 ) -> list[OtherReading]:
     """Each arm's law under every other reading, arm by arm. `non_embedding` are the parameters in
-    no embedding, by arm and rung.
+    no embedding, by arm and rung; `common` is what arms miss their laws by together.
     """
     arms = [cells.arm for cells in fit.arms]
     draws = bootstrap_parameters(fit, BOOTSTRAP_SEED)
-    smaller, alike = _without_embeddings(points, non_embedding), _with_equal_noise(fit)
+    smaller = _without_embeddings(points, non_embedding, fit.pools_misfit)
+    alike = _with_equal_noise(fit)
     readings: list[OtherReading] = []
     for place, arm in enumerate(arms):
         own = bootstrap_intervals(fit, draws, place)
         readings.append(OtherReading(arm, BOOTSTRAP, own))
+        if common is not None:
+            readings.append(OtherReading(arm, COMMON, common.estimates[arm]))
         readings.append(_reading_of(smaller, arm))
         if alike is not None:
             readings.append(OtherReading(arm, EQUAL_NOISE, law_intervals(alike, place)))
@@ -54,7 +62,7 @@ def other_readings(
 
 
 def _without_embeddings(
-    points: Sequence[LawPoint], non_embedding: Mapping[tuple[str, str], float]
+    points: Sequence[LawPoint], non_embedding: Mapping[tuple[str, str], float], pools_misfit: bool
 ) -> LawFit | str:
     """The joint fit with another N; why it cannot be made, in words."""
     moved: list[LawPoint] = []
@@ -62,7 +70,7 @@ def _without_embeddings(
         n_parameters = non_embedding[point.arm, point.rung or ""]
         moved.append(replace(point, parameters=n_parameters))
     try:
-        return fit_arms(list(cells_by_arm(moved).values()))
+        return fit_arms(list(cells_by_arm(moved).values()), pools_misfit=pools_misfit)
     except SpecError as fault:
         return str(fault)
 
@@ -72,7 +80,7 @@ def _with_equal_noise(fit: LawFit) -> LawFit | None:
     if all((cells.relative_variance_C == 1).all() for cells in fit.arms):
         return None
     cells = [replace(one, relative_variance_C=np.ones(len(one.rungs))) for one in fit.arms]
-    return fit_arms(cells)
+    return fit_arms(cells, pools_misfit=fit.pools_misfit)
 
 
 def _reading_of(fit: LawFit | str, arm: str) -> OtherReading:

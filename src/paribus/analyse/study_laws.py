@@ -31,6 +31,7 @@ from paribus.record.plan import PlanRecord, RungRecord
 from paribus.spec.ladder import EXPONENT_MARGIN
 
 Pair = tuple[str, str]
+POOLED_MISFIT_EDITION = 3
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,12 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     if not plan.rungs:
         return None
     cells = cells_by_arm(ladder_points(plan, rows))
-    fit, names = fit_arms(list(cells.values())), list(cells)
+    arms, names, pools = list(cells.values()), list(cells), pools_misfit(plan)
+    fit = fit_arms(arms, pools_misfit=pools)
     floor_p = None
     if len(names) > 1:
-        floor_p = float(one_floor_p(fit, fit_arms(list(cells.values()), shared_floor=False))[0])
+        separate = fit_arms(arms, shared_floor=False, pools_misfit=pools)
+        floor_p = float(one_floor_p(fit, separate)[0])
     pairs = [pair for pair in judged_pairs(plan) if set(pair) <= set(names)]
     ladder = plan.design.ladder
     margin = (ladder and ladder.exponent_margin) or EXPONENT_MARGIN
@@ -84,14 +87,14 @@ def study_laws(plan: PlanRecord, rows: Sequence[Row]) -> StudyLaws | None:
     return StudyLaws(
         fit=fit,
         estimates={name: law_intervals(fit, place) for place, name in enumerate(names)},
-        verdicts=tuple(compare_exponents(cells, pairs, margin)) if pairs else (),
+        verdicts=tuple(compare_exponents(cells, pairs, margin, pools)) if pairs else (),
         multipliers=tuple(multipliers),
         curves={
             name: tuple(fitted_curve(fit, place, paths[name])) for place, name in enumerate(names)
         },
         one_floor_p=floor_p,
-        rung_noise=noise_of_rungs(list(cells.values()))[1],
-        shared_misfit=shared_misfit(cells, pairs, margin),
+        rung_noise=noise_of_rungs(arms)[1],
+        shared_misfit=shared_misfit(cells, pairs, margin, pools),
     )
 
 
@@ -104,7 +107,7 @@ def study_readings(plan: PlanRecord, rows: Sequence[Row], laws: StudyLaws) -> li
         size = int(point.rung.split(":")[0])
         price = _rung(plan, size).arms[point.arm].price
         non_embedding[point.arm, point.rung] = price.non_embedding_parameters
-    return other_readings(laws.fit, points, non_embedding)
+    return other_readings(laws.fit, points, non_embedding, laws.shared_misfit)
 
 
 def ladder_points(
@@ -133,7 +136,15 @@ def ladder_points(
 
 def ladder_fit(plan: PlanRecord, rows: Sequence[Row]) -> LawFit:
     """The laws of all arms with one E. SpecError where too few runs have come to an end."""
-    return fit_arms(list(cells_by_arm(ladder_points(plan, rows)).values()))
+    cells = cells_by_arm(ladder_points(plan, rows))
+    return fit_arms(list(cells.values()), pools_misfit=pools_misfit(plan))
+
+
+def pools_misfit(plan: PlanRecord) -> bool:
+    """Does what arms show together of cells off their laws count for each of them? Plans that are
+    older were judged, and predicted by, what each arm shows by itself.
+    """
+    return plan.edition >= POOLED_MISFIT_EDITION
 
 
 def predict_rung(plan: PlanRecord, fit: LawFit, n_seeds: int) -> list[LawPrediction]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from paribus.cli.terminal.arguments import OPEN_HELP, STUDY_HELP
 from paribus.cli.terminal.console import console, print_notes
@@ -68,7 +69,8 @@ def command(
     anonymous: Annotated[bool, typer.Option("--anonymous", help=ANONYMOUS_HELP)] = False,
     open_it: Annotated[bool, typer.Option("--open", help=OPEN_HELP)] = False,
 ) -> None:
-    report, files = _write_files(study, runs, format, out, anonymous)
+    with console().status(Text(f"writing the report of {study}"), spinner="line"):
+        report, files = _write_files(study, runs, format, out, anonymous)
     print_report(report, files, open_it)
     for kind in parse_formats(format):
         if not any(path.suffix == f".{kind}" for path in files):

@@ -48,6 +48,7 @@ from paribus.record import (
     read_environments,
 )
 from paribus.record.file_names import PLAN_LOCK_FILE, ROWS_FILE
+from paribus.record.plan import EDITION
 from paribus.record.plan_file import read_plan
 from paribus.workspace import Execution
 
@@ -74,8 +75,18 @@ def freeze(plan: Plan, study: Study) -> None:
     study.freeze(
         plan.fingerprint, plan.design_fingerprint, plan.rule, code, _changed_fields(plan, study)
     )
-    study.write_plan(plan_record(plan).table)
+    study.write_plan({**plan_record(plan).table, "edition": _edition(plan, study)})
     write_tasks(study.folder, plan.tasks)
+
+
+def _edition(plan: Plan, study: Study) -> int:
+    """The rules of judgement of a study: those that it was begun with, once it has a result."""
+    try:
+        before = read_plan(study)
+    except RecordError:
+        return EDITION
+    is_begun = before.fingerprint == plan.fingerprint and study.has_result()
+    return before.edition if is_begun else EDITION
 
 
 def freeze_or_describe_departure(plan: Plan, study: Study) -> str | None:
@@ -224,7 +235,7 @@ def _prediction_tables(plan: Plan, cells: Sequence[Cell], study: Study) -> list[
     ladder = plan.design.ladder
     assert ladder is not None
     n_seeds = min(ladder.n_seeds, len(plan.seeds))
-    return prediction_tables(plan_record(plan), study_rows(study), n_seeds)
+    return prediction_tables(read_plan(study), study_rows(study), n_seeds)
 
 
 def _flops(cells: Iterable[Cell]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite, isnan, sqrt
 from typing import Any
 
-from paribus.analyse.law_sensitivity import OtherReading
+from paribus.analyse.law_sensitivity import COMMON, OtherReading
 from paribus.analyse.laws.exponents import SAME, UNDECIDED, ExponentDifference, ExponentVerdict
 from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.laws.points import unlogged
@@ -40,7 +40,8 @@ SHARED_TITLE = "If arms miss their laws together"
 PREDICTIONS_TITLE = "Predicted before it was run"
 READINGS_TITLE = "The laws under other readings"
 READINGS_NOTE = (
-    "The bootstrap keeps or turns the residuals of whole cells, the same in all arms. N without"
+    "The bootstrap keeps or turns the residuals of whole cells, the same in all arms. Where arms"
+    " miss their laws together, a variance of each size and duration accounts for that. N without"
     " embeddings leaves out the table of tokens. With equal noise every run counts alike; it is"
     " shown where noise differs. Huber's loss of ln L with δ = 0.001 is fitted to each arm alone;"
     " its intervals come from redrawn cells, and need a fourth size."
@@ -48,8 +49,14 @@ READINGS_NOTE = (
 LAWS_NOTE = (
     "L = E + A/N^α + B/D^β, with N all parameters, D tokens read and L the primary yardstick."
     " Least squares on ln L, one E for all arms; 95 % intervals by profile. Lack of fit: the p of"
-    " an F test against the spread between seeds; below 0.05 all points of the arm get a further"
-    " variance, which accounts for their residuals. Definitions: docs/scaling.md."
+    " an F test against the spread between seeds{misfit}. Definitions: docs/scaling.md."
+)
+OWN_MISFIT = (
+    "; below 0.05 all points of the arm get a further variance, which accounts for their residuals"
+)
+POOLED_MISFIT = (
+    ", arm by arm. Below 0.05 for all arms together, all points get a further variance, which"
+    " accounts for their residuals; here it is {p}"
 )
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = (
@@ -63,6 +70,16 @@ NO_SUCH_ARM = "the study has no such arm now"
 # An interval that ends beyond these has no end that means anything: of exponents, of A and B.
 MAX_EXPONENT, MAX_FACTOR = 10.0, 1e30
 _SYMBOLS = {"alpha": "α", "beta": "β"}
+
+
+def describe_fit(laws: StudyLaws | str) -> str:
+    """What is fitted and how, and how points that lie off their law are judged."""
+    misfit = OWN_MISFIT
+    if isinstance(laws, str):
+        misfit = ""
+    elif laws.fit.misfit_p_P is not None:
+        misfit = POOLED_MISFIT.format(p=significant(float(laws.fit.misfit_p_P[0])))
+    return LAWS_NOTE.format(misfit=misfit)
 
 
 def law_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
@@ -123,7 +140,8 @@ def describe_shared_misfit(laws: StudyLaws) -> str:
         f" {significant(100 * found.own)} % each by itself, beyond what seeds explain (standard"
         f" deviations; the p that nothing is common is {significant(found.p)}). What is common"
         " cancels in a difference, so it is no noise of one. Fitted in that way, exponents differ"
-        " as follows. This is another reading: the verdicts are those above."
+        f' as follows; the laws are those of "{COMMON}" among the other readings. The verdicts'
+        " stay those above."
     )
 
 
@@ -168,6 +186,17 @@ def describe_noise(laws: StudyLaws) -> str:
         f" {significant(float(laws.rung_noise.p_P[0]))}): the standard deviation of a loss is from"
         f" {significant(min(deviations))} % to {significant(max(deviations))} % of it. Points count"
         " by one over their variance, so that the noisiest do not widen every interval."
+    )
+
+
+def warn_of_shared_misfit(laws: StudyLaws) -> str:
+    """Where arms miss their laws together: what that does to intervals; nothing elsewhere."""
+    if laws.shared_misfit is None:
+        return ""
+    return (
+        "Arms miss their laws in the same places, and this table takes each of them for evidence of"
+        " its own. So its intervals can be too narrow, above all those of E, A and α. The reading"
+        f' "{COMMON}" below heeds it.'
     )
 
 
@@ -255,6 +284,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
     if laws is None:
         return None
     gains = {
+        "note": describe_fit(laws),
         "gains": ladder_gain_lines(report),
         "gains_note": describe_ladder_gains(report),
         "scoreless": describe_scoreless_runs(report),
@@ -271,6 +301,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         **gains,
         "unbounded": describe_unbounded(laws),
         "noise": describe_noise(laws),
+        "misfit": warn_of_shared_misfit(laws),
         "laws": law_lines(laws),
         "exponents": exponent_lines(laws.verdicts),
         "floor": describe_floor(laws),

@@ -26,7 +26,6 @@ from paribus.report.laws import (
     EXPONENT_HEADING,
     EXPONENTS_TITLE,
     LAW_HEADING,
-    LAWS_NOTE,
     LAWS_TITLE,
     PREDICTION_HEADING,
     PREDICTIONS_TITLE,
@@ -209,7 +208,7 @@ def _law_section(report: ReportData) -> Iterator[str]:
     section = law_section(report)
     if section is None:
         return
-    yield f"\n## {LAWS_TITLE}\n\n{_escape_markdown(LAWS_NOTE)}\n"
+    yield f"\n## {LAWS_TITLE}\n\n{_escape_markdown(section['note'])}\n"
     if section["scoreless"]:
         yield f"{_escape_markdown(section['scoreless'])}\n"
     if section["refusal"]:
@@ -221,7 +220,7 @@ def _law_section(report: ReportData) -> Iterator[str]:
         yield from _ladder_gains(report, section)
         yield from _trend_section(section)
         return
-    for name in ("noise", "unbounded"):
+    for name in ("noise", "misfit", "unbounded"):
         if section[name]:
             yield f"{_escape_markdown(section[name])}\n"
     yield from _table(LAW_HEADING, section["laws"])

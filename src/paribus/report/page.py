@@ -37,7 +37,6 @@ from paribus.report.laws import (
     EXPONENT_HEADING,
     EXPONENTS_TITLE,
     LAW_HEADING,
-    LAWS_NOTE,
     LAWS_TITLE,
     PREDICTION_HEADING,
     PREDICTIONS_TITLE,
@@ -193,7 +192,6 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "other_heading": SECONDARY_HEADING,
         "others": secondary_tables(report),
         "laws_title": LAWS_TITLE,
-        "laws_note": LAWS_NOTE,
         "laws": law_section(report),
         "law_headings": (
             LAW_HEADING,

@@ -10,7 +10,9 @@ from planted_laws import (
     RUNG_NOISE,
     SEED_NOISE,
     PlantedRuns,
+    arms_with_one_floor,
     fit_planted,
+    interval_coverage,
     planted_laws,
     planted_runs,
 )
@@ -151,6 +153,16 @@ def test_equal_exponents_are_seldom_called_different(shared, own):
     for name in ("alpha", "beta"):
         p = profile_p(fit.data, fit.best, difference(fit.model, name, 1, 0), 0.0, fit.df_P)
         assert 100 * (p < 0.05).mean() < 5 + 3 * 100 * np.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.slow
+def test_intervals_of_laws_cover_only_if_what_is_common_is_heeded():
+    n_laws = 200
+    laws, runs = arms_with_one_floor(n_laws, RUNG_NOISE, OWN, SHARED)
+    fit = fit_planted(runs)
+    assert interval_coverage(fit, laws)["E"] < 80
+    heeding = interval_coverage(fit_sharing(fit).fit, laws)
+    assert min(heeding.values()) > 95 - 3 * 100 * np.sqrt(0.05 * 0.95 / n_laws), heeding
 
 
 def test_degrees_of_freedom_are_those_of_differences_between_arms():

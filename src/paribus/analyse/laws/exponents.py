@@ -88,6 +88,7 @@ def compare_exponents(
     arms: Mapping[str, LawCells],
     pairs: Sequence[tuple[str, str]] | None = None,
     margin: float = EXPONENT_MARGIN,
+    pools_misfit: bool = True,
 ) -> list[ExponentVerdict]:
     """α and β of each pair of arms: all pairs, or those that are declared.
 
@@ -97,7 +98,8 @@ def compare_exponents(
         pairs = list(combinations(arms, 2))
     _require_pairs(arms, pairs, margin)
     cells = list(arms.values())
-    shared, separate = fit_arms(cells), fit_arms(cells, shared_floor=False)
+    shared = fit_arms(cells, pools_misfit=pools_misfit)
+    separate = fit_arms(cells, shared_floor=False, pools_misfit=pools_misfit)
     return list(exponent_verdicts(list(arms), pairs, margin, shared, separate))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
 from scipy.special import fdtrc
 
-from paribus.analyse.laws.noise import LawNoise, law_noise
-from paribus.analyse.laws.off_law import off_law_variance
-from paribus.analyse.laws.points import N_LAW_PARAMETERS, LawCells
+from paribus.analyse.laws.misfit import FirstFit, first_fit, own_misfit, pooled_misfit
+from paribus.analyse.laws.noise import LawNoise
+from paribus.analyse.laws.points import LawCells
 from paribus.analyse.laws.profile import QUANTITIES, covariance, profile_interval, quantity
 from paribus.analyse.laws.solver import (
     Array,
@@ -59,10 +59,17 @@ class LawFit:
     best: Solution
     noises: tuple[LawNoise, ...]  # one for each arm
     df_P: Array  # the fewest degrees of freedom of any arm's noise, or those of what arms share
+    # the p that no arm misses its law; None where this is asked of each arm by itself
+    misfit_p_P: Array | None = None
 
     @property
     def model(self) -> LawModel:
         return self.data.model
+
+    @property
+    def pools_misfit(self) -> bool:
+        """Is what arms show together of cells off their laws counted for each of them?"""
+        return self.misfit_p_P is not None
 
     def law(self, arm: int = 0, problem: int = 0) -> ScalingLaw:
         """The law of an arm, by its number."""
@@ -103,14 +110,21 @@ def fit_arm(cells: LawCells) -> LawFit:
     return fit_arms([cells])
 
 
-def fit_arms(arms: Sequence[LawCells], shared_floor: bool = True) -> LawFit:
-    """The laws of several arms, each with its own noise, with one E for all or one each."""
+def fit_arms(
+    arms: Sequence[LawCells], shared_floor: bool = True, pools_misfit: bool = True
+) -> LawFit:
+    """The laws of several arms, each with its own noise, with one E for all or one each.
+
+    `pools_misfit` says how cells that lie off their laws are judged: what arms show of it
+    together counts for each of them, or each arm has only what it shows by itself.
+    """
     return fit_many(
         arms,
         np.concatenate([arm.log_loss_C for arm in arms])[None],
         np.concatenate([arm.squares_C for arm in arms])[None],
         np.concatenate([arm.relative_variance_C for arm in arms])[None],
         shared_floor,
+        pools_misfit,
     )
 
 
@@ -120,47 +134,49 @@ def fit_many(
     squares_PC: Array,
     relative_PC: Array,
     shared_floor: bool = True,
+    pools_misfit: bool = True,
 ) -> LawFit:
     """Laws of many problems with the cells of these arms: means of ln loss, sums of squares
     between seeds, and the relative variances of a run.
     """
-    own, weights_PC = [], np.empty_like(log_loss_PC)
-    noises: list[LawNoise] = []
+    firsts: list[FirstFit] = []
     first = 0
     for cells in arms:
         here = slice(first, first := first + len(cells.log_loss_C))
         mean_variance_PC = relative_PC[:, here] / cells.n_runs_C  # of a cell, over that of a run
         data = LawData(law_model([cells]), log_loss_PC[:, here], 1 / mean_variance_PC)
         pure_error_P = (squares_PC[:, here] / relative_PC[:, here]).sum(axis=1)
-        alone, noise, weights_PC[:, here] = _fit_alone(data, pure_error_P, cells.pure_df)
-        own.append(alone)
-        noises.append(noise)
+        firsts.append(first_fit(data, pure_error_P, cells.pure_df))
+    misfit_p_P = None
+    if pools_misfit and len(arms) > 1 and all(one.pure_df for one in firsts):
+        noises, misfit_p_P = pooled_misfit(firsts)
+    else:
+        noises = [own_misfit(one) for one in firsts]
+    own = [_fit_alone(one, noise) for one, noise in zip(firsts, noises, strict=True)]
+    weights_PC = np.concatenate([weights for _, weights in own], axis=1)
     data = LawData(law_model(arms, shared_floor), log_loss_PC, weights_PC)
-    best = own[0] if len(arms) == 1 else _fit_together(data, arms, own)
+    alone = [solution for solution, _ in own]
+    best = alone[0] if len(arms) == 1 else _fit_together(data, arms, alone)
     df_P = np.min([noise.df for noise in noises], axis=0)
-    return LawFit(arms=tuple(arms), data=data, best=best, noises=tuple(noises), df_P=df_P)
+    return LawFit(
+        arms=tuple(arms),
+        data=data,
+        best=best,
+        noises=tuple(noises),
+        df_P=df_P,
+        misfit_p_P=misfit_p_P,
+    )
 
 
-def _fit_alone(
-    data: LawData, pure_error_P: Array, pure_df: int
-) -> tuple[Solution, LawNoise, Array]:
-    """The law of one arm, its noise, and the weights of its cells in units of that noise. The
-    weights that are given are relative.
-    """
-    fit_df = data.log_loss_PC.shape[1] - N_LAW_PARAMETERS
-    first = fit_laws(data)
-    noise = law_noise(first.misfit_P, fit_df, pure_error_P, pure_df)
-    if not pure_df or not noise.uses_cells.any():
-        weights_PC = data.weights_PC / noise.variance[:, None]
-        return Solution(first.theta_PQ, first.misfit_P / noise.variance), noise, weights_PC
-    weights_PC = data.weights_PC / noise.seed_variance[:, None]
-    missed = np.flatnonzero(noise.uses_cells)
-    off_law = np.zeros(len(first.misfit_P))
-    there = LawData(data.model, data.log_loss_PC[missed], weights_PC[missed])
-    off_law[missed] = off_law_variance(there, first.theta_PQ[missed], fit_df)
-    weights_PC = 1 / (1 / weights_PC + off_law[:, None])
-    found = solve(LawData(data.model, data.log_loss_PC, weights_PC), first.theta_PQ)
-    return found, replace(noise, off_law=off_law), weights_PC
+def _fit_alone(first: FirstFit, noise: LawNoise) -> tuple[Solution, Array]:
+    """The law of one arm, and the weights of its cells: one over their variance."""
+    if not noise.off_law.any():
+        weights_PC = first.data.weights_PC / noise.variance[:, None]
+        return Solution(first.best.theta_PQ, first.best.misfit_P / noise.variance), weights_PC
+    seeds = first.by_seeds
+    weights_PC = 1 / (1 / seeds.weights_PC + noise.off_law[:, None])
+    found = solve(LawData(seeds.model, seeds.log_loss_PC, weights_PC), first.best.theta_PQ)
+    return found, weights_PC
 
 
 def _fit_together(data: LawData, arms: Sequence[LawCells], own: Sequence[Solution]) -> Solution:

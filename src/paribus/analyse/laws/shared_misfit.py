@@ -17,7 +17,7 @@ import scipy.optimize
 from scipy.special import chdtrc
 
 from paribus.analyse.laws.exponents import ExponentVerdict, exponent_verdicts
-from paribus.analyse.laws.fit import LawFit, fit_arms
+from paribus.analyse.laws.fit import LawEstimate, LawFit, fit_arms, law_intervals
 from paribus.analyse.laws.points import N_LAW_PARAMETERS, LawCells
 from paribus.analyse.laws.solver import Array, LawData, RungVariance, law_jacobian, solve
 from paribus.analyse.laws.starts import better_solution, fit_laws
@@ -37,18 +37,22 @@ class SharedMisfit:
     own: float
     p: float  # that they share nothing, by the restricted likelihood
     verdicts: tuple[ExponentVerdict, ...]  # what exponents would be said to be
+    estimates: Mapping[str, Mapping[str, LawEstimate]]  # E, lnA, lnB, alpha and beta of each arm
 
 
 def shared_misfit(
-    arms: Mapping[str, LawCells], pairs: Sequence[tuple[str, str]], margin: float
+    arms: Mapping[str, LawCells],
+    pairs: Sequence[tuple[str, str]],
+    margin: float,
+    pools_misfit: bool = True,
 ) -> SharedMisfit | None:
-    """How far arms miss their laws together, and their exponents if that is no noise of a
+    """How far arms miss their laws together, and their laws and exponents if that is no noise of a
     difference; None where seeds explain all there is, or what is common cannot be seen.
     """
     cells = list(arms.values())
     if len(cells) < 2 or not pairs:
         return None
-    fits = [fit_arms(cells, shared_floor) for shared_floor in (True, False)]
+    fits = [fit_arms(cells, shared_floor, pools_misfit) for shared_floor in (True, False)]
     if not all(can_share(fit) for fit in fits):
         return None
     found = [fit_sharing(fit) for fit in fits]
@@ -56,7 +60,8 @@ def shared_misfit(
     if p >= SHARED_LEVEL:
         return None
     verdicts = exponent_verdicts(list(arms), pairs, margin, found[0].fit, found[1].fit)
-    return SharedMisfit(float(shared), float(own), float(p), tuple(verdicts))
+    laws = {arm: law_intervals(found[0].fit, place) for place, arm in enumerate(arms)}
+    return SharedMisfit(float(shared), float(own), float(p), tuple(verdicts), laws)
 
 
 @dataclass(frozen=True)
