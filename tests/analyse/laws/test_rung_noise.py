@@ -135,5 +135,5 @@ def test_cells_off_a_law_get_the_variance_that_their_residuals_ask_for():
     assert noise.uses_cells.all()
     assert fit.best.misfit_P == pytest.approx(N_CELLS - 5, rel=1e-3)
     assert np.sqrt(np.median(noise.off_law)) == pytest.approx(0.01, rel=0.3)
-    again = off_law_variance(fit.data, fit.best.theta_PQ, N_CELLS - 5)
+    again = off_law_variance([fit.data], [fit.best.theta_PQ], N_CELLS - 5)
     assert (again < 1e-3 * noise.off_law).all()
