@@ -15,7 +15,11 @@ from paribus.spec.objectives import CausalLM
 from paribus.spec.training import AdamW, Constant, Training
 from paribus.train.learner import Learner
 
-N_LAYERS, D_HEAD, N_TEXT, LENGTH, N_ROWS, N_STEPS, RATE = 4, 32, 61, 16, 4, 10, 2e-3
+N_LAYERS, D_HEAD, LENGTH, N_ROWS, N_STEPS = 4, 32, 16, 4, 10
+# A small rate, so that what a step changes is linear in it: a large first step has terms of second
+# order that weigh more where models are narrow. Few words, because learning has about as many
+# directions as there are words, and those have to be few beside the narrowest width.
+N_TEXT, RATE = 7, 1e-4
 VOCABULARY = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * N_SPECIAL_TOKENS))
 LOGITS = "logits"
 PLACES = ("block_output", "attention_scores", LOGITS)
@@ -64,7 +68,7 @@ def build_model(init: Mapping[str, Any], width: int, seed: int) -> Transformer:
     return build(load("gpt2", changes=changes), seed=seed)
 
 
-def log_changes(init: Mapping[str, Any], width: int, seed: int) -> Changes:
+def log_changes(init: Mapping[str, Any], width: int, seed: int, n_steps: int) -> Changes:
     """The log of the rms change from initialisation after each of the first steps, on the text
     that is learnt: its mean over layers.
     """
@@ -80,7 +84,7 @@ def log_changes(init: Mapping[str, Any], width: int, seed: int) -> Changes:
     problem = pose_problem(CausalLM(), text_batch(seed), VOCABULARY, 1, False, False)
     first = coordinates(model, problem)
     changes: Changes = {}
-    for step in range(1, N_STEPS + 1):
+    for step in range(1, n_steps + 1):
         learner.step(step - 1, [problem])
         logs: dict[str, list[float]] = {}
         for (place, layer), now in coordinates(model, problem).items():
@@ -91,9 +95,11 @@ def log_changes(init: Mapping[str, Any], width: int, seed: int) -> Changes:
     return changes
 
 
-def width_slopes(init: Mapping[str, Any], widths: Sequence[int], seeds: Sequence[int]) -> Changes:
+def width_slopes(
+    init: Mapping[str, Any], widths: Sequence[int], seeds: Sequence[int], n_steps: int = N_STEPS
+) -> Changes:
     """The slope of the log rms change on log width by least squares over all seeds."""
-    columns = [log_changes(init, width, seed) for width in widths for seed in seeds]
+    columns = [log_changes(init, width, seed, n_steps) for width in widths for seed in seeds]
     logs = torch.tensor([math.log(width) for width in widths for _ in seeds], dtype=torch.float64)
     centred = logs - logs.mean()
     slopes: Changes = {}
