@@ -13,6 +13,7 @@ from shared_studies import CHAIN_TABLE, interrupt_study, run_named
 
 import paribus as pb
 from paribus.record import existing_study, hold_lock
+from paribus.record.checksums import remove_listed_file
 from paribus.record.disk_use import folder_bytes
 
 
@@ -136,7 +137,11 @@ def test_a_study_is_planned_running_stopped_failed_or_damaged(ask, home: Path) -
     shutil.rmtree(home / run)
     assert state() == "stopped"
     assert "8/9" in ask("studies").out
+    cells = (study.folder / "cells.json").read_bytes()
     (study.folder / "cells.json").unlink()
+    assert state() == "damaged"
+    (study.folder / "cells.json").write_bytes(cells)
+    remove_listed_file(study.folder, "cells.json")
     assert state() == "planned"
     (study.folder / "plan.json").write_text("[]")
     shown = ask("studies")

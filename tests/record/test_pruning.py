@@ -19,6 +19,7 @@ from paribus.record.disk_use import folder_bytes, optimizer_states
 from paribus.record.file_names import MANIFEST_FILE
 from paribus.record.manifest import remove_file
 from paribus.record.pruning import plan_prune, prune
+from paribus.record.study_listing import studies
 from paribus.report.markdown import markdown_report
 from paribus.report.report_data import gather_report_data
 
@@ -145,6 +146,21 @@ def test_a_study_that_cannot_be_read_stops_the_removal_of_runs(home: Path) -> No
     with pytest.raises(RecordError, match=r"nobody knows which runs it needs: .*cells\.json"):
         plan_prune(home)
     assert plan_prune(home, ("states",)).n_bytes > 0
+
+
+def test_a_study_that_has_lost_its_cells_stops_the_removal_of_runs(home: Path) -> None:
+    own = make_run(home, 1)
+    plan = plan_prune(home)
+    (home / "studies/little/cells.json").unlink()
+    lost = r"nobody knows which runs it needs: .*cells\.json is missing; restore it"
+    with pytest.raises(RecordError, match=lost):
+        plan_prune(home)
+    with pytest.raises(RecordError, match=lost):
+        prune(plan)
+    assert (home / own).is_dir()
+    (entry,) = studies(home)
+    assert entry.state == "damaged"
+    assert "cells.json is missing" in entry.faults[0]
 
 
 def test_a_damaged_run_or_checkpoint_is_left_for_a_person_to_look_at(home: Path) -> None:

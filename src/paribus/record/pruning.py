@@ -98,11 +98,8 @@ def plan_prune(
     `with_names` also counts runs that were given a name.
     """
     references, entries = find_references(root), list(run_entries(root))
-    if references.faults and "runs" in kinds:
-        raise RecordError(
-            "a study cannot be read, so that nobody knows which runs it needs:"
-            f" {references.faults[0]}; repair or remove the study, or free optimizer states alone"
-        )
+    if "runs" in kinds:
+        _require_readable_studies(references)
     runs, states, notes = [], [], list[str]()
     if "runs" in kinds:
         needed_runs, notes = _needed_runs(root, entries, references, with_names)
@@ -119,15 +116,26 @@ def plan_prune(
     )
 
 
+def _require_readable_studies(references: RunReferences) -> None:
+    if references.faults:
+        raise RecordError(
+            "a study cannot be read, so that nobody knows which runs it needs:"
+            f" {references.faults[0]}; repair or remove the study, or free optimizer states alone"
+        )
+
+
 def prune(plan: PrunePlan) -> PruneResult:
     """Remove what a plan names. A run that a study has begun to need since, or that a process is
-    at, is left as it is.
+    at, is left as it is; RecordError where a study cannot be read any more.
     """
+    references = find_references(plan.root)
+    if plan.runs:
+        _require_readable_studies(references)
     notes: list[str] = []
     n_bytes = plan.n_leftover_bytes
     for leftover in _leftovers(plan.root):
         remove_folder(leftover)
-    needed_runs = set(find_references(plan.root).by_run)
+    needed_runs = set(references.by_run)
     n_runs = 0
     for run in plan.runs:
         if run.name in needed_runs:

@@ -110,6 +110,7 @@ class Ancestors:
 def _add_study(
     study: Study, chains: Mapping[str, Stages], ancestors: Ancestors, references: RunReferences
 ) -> None:
+    study.require_cells()
     for cell in study.read_cells():
         own = _reference(study, cell)
         references.add(cell.run, own)

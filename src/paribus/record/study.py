@@ -139,6 +139,12 @@ class Study:
                     f"{path} lists no cells: it is a {type(other).__name__}; {_REMOVE_ADVICE}"
                 )
 
+    def require_cells(self) -> None:
+        """RecordError where cells were listed and the list is gone: nobody knows them then."""
+        path = self.folder / CELLS_FILE
+        if not path.exists() and is_listed(self.folder, CELLS_FILE):
+            raise RecordError(f"{path} is missing; {_RESTORE_ADVICE}")
+
     def planned_cells(self) -> tuple[CellRecord, ...]:
         """The cells of the plan as it stands; what a former plan left is no result of this one."""
         plan = self.read_plan()

@@ -69,6 +69,7 @@ def _study_entry(study: Study, n_bytes: int) -> StudyEntry:
 
 def _progress(study: Study) -> tuple[StudyState, int, int]:
     """The state of a study, how many of its runs are done, and how many there are."""
+    study.require_cells()
     cells = study.planned_cells()
     outcomes = {run: study.run_outcome(run)[0] for run in {cell.run for cell in cells}}
     n_done = sum(outcome in _ENDED for outcome in outcomes.values())
