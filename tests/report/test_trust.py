@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from handmade_ladder import LARGEST_PARAMETERS, make_ladder_report
 from handmade_study import (
     ENVIRONMENT,
     GAINS,
@@ -308,6 +309,20 @@ def test_text_met_twice_is_to_be_kept_in_mind(tmp_path):
     }
     twice = ground("Text", tmp_path / "b", changes=changes)
     assert (twice.mark, "0.2 to 1.5 epochs; some text was repeated" in twice.text) == ("mind", True)
+
+
+def test_how_often_the_longest_runs_of_a_ladder_read_their_text_is_told(tmp_path):
+    report = make_ladder_report(tmp_path)
+    (found,) = [one for one in trust_checks(report) if one.name == "Text of the ladder"]
+    own_tokens, epochs = report.plan.arms["causal"].total("tokens_read"), 0.7
+    readings = 32 * LARGEST_PARAMETERS / own_tokens * epochs
+    assert found.mark == "mind"
+    assert found.text == (
+        f"Its longest runs read 54.4M tokens, {readings:.0f} epochs; some text was repeated."
+    )
+    names = [one.name for one in trust_checks(gather_report_data(make_study(tmp_path / "flat")))]
+    assert "Text" in names
+    assert "Text of the ladder" not in names
 
 
 def chain_text(root: Path, epochs: str, text: str = "5" * 64) -> TrustCheck:

@@ -12,11 +12,13 @@ from paribus.report.text_read import describe_text_differences, epochs_by_arm
 from paribus.report.trust_check import TrustCheck, yes_unless
 
 TEXT = "Text"
+LADDER_TEXT = "Text of the ladder"
 
 
 def text_checks(report: ReportData) -> Iterator[TrustCheck]:
     """How often the text was read, and where a budget of tokens gave judged arms unequal text."""
     yield _epoch_check(report)
+    yield from _ladder_epoch_check(report)
     differences = describe_text_differences(report)
     if differences:
         yield TrustCheck("Budget", "mind", differences)
@@ -45,6 +47,23 @@ def _epoch_check(report: ReportData) -> TrustCheck:
         f" {join_words(names[:-1])} was read."
     )
     return TrustCheck(TEXT, "mind", text)
+
+
+def _ladder_epoch_check(report: ReportData) -> Iterator[TrustCheck]:
+    """How often the longest runs of a ladder read their text, of which a law is made."""
+    durations = [n_tokens for rung in report.plan.rungs for n_tokens in rung.tokens]
+    by_arm = epochs_by_arm(report)
+    if not durations or by_arm is None or len(stage_names(report)) > 1:
+        return
+    readings: list[float] = []
+    for arm, epochs in by_arm.items():
+        own_tokens = report.plan.arms[arm].total("tokens_read")
+        readings.append(max(durations) / own_tokens * max(parse_epochs(str(epochs))[-1]))
+    repeated = max(readings) > 1
+    repetition = "some text was repeated" if repeated else "no text was repeated"
+    tokens = f"{format_count(max(durations))} tokens"
+    text = f"Its longest runs read {tokens}, {_format_range(readings)} epochs; {repetition}."
+    yield TrustCheck(LADDER_TEXT, yes_unless(repeated), text)
 
 
 def _says_every_stage(report: ReportData) -> bool:
