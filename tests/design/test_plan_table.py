@@ -4,6 +4,7 @@ one goes on with it.
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,10 @@ def test_a_study_is_judged_by_the_rules_that_it_was_begun_with(
     begun = {**kept.read_plan(), "edition": EDITION - 1}
     write_listed_file(kept.folder, "plan.json", json_bytes(begun))
     freeze(make_small_plan(study_cache), kept)
+    assert kept.read_plan()["edition"] == EDITION - 1
+    later = make_small_plan(study_cache)
+    later = replace(later, environment={**later.environment, "code": "0" * 64})
+    freeze(later, kept)
     assert kept.read_plan()["edition"] == EDITION - 1
     for run in kept.planned_cells():
         shutil.rmtree(kept.root / run.run, ignore_errors=True)

@@ -75,18 +75,20 @@ def freeze(plan: Plan, study: Study) -> None:
     study.freeze(
         plan.fingerprint, plan.design_fingerprint, plan.rule, code, _changed_fields(plan, study)
     )
-    study.write_plan({**plan_record(plan).table, "edition": _edition(plan, study)})
+    study.write_plan({**plan_record(plan).table, "edition": _edition(study)})
     write_tasks(study.folder, plan.tasks)
 
 
-def _edition(plan: Plan, study: Study) -> int:
-    """The rules of judgement of a study: those that it was begun with, once it has a result."""
+def _edition(study: Study) -> int:
+    """The rules of judgement of a study: those that it was begun with, once it has a result. A
+    plan whose file is lost gets those of now.
+    """
+    if not study.has_result():
+        return EDITION
     try:
-        before = read_plan(study)
+        return read_plan(study).edition
     except RecordError:
         return EDITION
-    is_begun = before.fingerprint == plan.fingerprint and study.has_result()
-    return before.edition if is_begun else EDITION
 
 
 def freeze_or_describe_departure(plan: Plan, study: Study) -> str | None:

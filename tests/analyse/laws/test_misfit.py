@@ -1,5 +1,6 @@
 """Cells off their laws: what one arm shows by itself, and what arms show together."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.stats import combine_pvalues
 
 from paribus.analyse.laws.fit import fit_arm, fit_arms
 from paribus.analyse.laws.misfit import COMMON_DF
+from paribus.analyse.laws.points import LawCells
 
 FIT_DF = N_CELLS - 5
 SEEDS_DF = 26
@@ -95,6 +97,41 @@ def test_the_spread_of_several_problems_is_that_of_each():
     for several, single in zip(many.noises, one.noises, strict=True):
         assert several.off_law[1] == pytest.approx(single.off_law[0], rel=1e-6)
     assert many.misfit_p_P[1] == pytest.approx(one.misfit_p_P[0], rel=1e-6)
+
+
+def test_an_arm_without_seeds_is_judged_by_itself_and_the_others_together():
+    cells = [run.problem(0) for run in arms_off(1, 0.005)]
+    without_seeds = replace(cells[-1], n_runs_C=np.ones(N_CELLS), squares_C=np.zeros(N_CELLS))
+    together, fit = fit_arms(cells[:-1]), fit_arms([*cells[:-1], without_seeds])
+    assert fit.misfit_p_P == pytest.approx(together.misfit_p_P)
+    for one, other in zip(fit.noises, together.noises, strict=False):
+        assert one.off_law == pytest.approx(other.off_law)
+        assert one.df == pytest.approx(other.df)
+    assert fit.noises[-1].off_law.tolist() == [0.0]
+    assert fit.noises[-1].df.tolist() == [FIT_DF]
+
+
+def some_cells(cells: LawCells, places: Sequence[int]) -> LawCells:
+    """The cells at some places alone."""
+    kept = list(places)
+    return replace(
+        cells,
+        log_parameters_C=cells.log_parameters_C[kept],
+        log_tokens_C=cells.log_tokens_C[kept],
+        log_loss_C=cells.log_loss_C[kept],
+        n_runs_C=cells.n_runs_C[kept],
+        squares_C=cells.squares_C[kept],
+        rungs=tuple(cells.rungs[place] for place in kept),
+        relative_variance_C=cells.relative_variance_C[kept],
+    )
+
+
+def test_arms_of_few_cells_have_no_more_degrees_of_freedom_in_common_than_they_leave():
+    three_sizes = (0, 2, 3, 5, 6, 8)  # of two durations each
+    cells = [some_cells(run.problem(0), three_sizes) for run in arms_off(1, 0.02)[:2]]
+    fit = fit_arms(cells)
+    assert fit.misfit_p_P[0] < 0.05
+    assert max(noise.df[0] for noise in fit.noises) == 3  # its own one, and two of both arms
 
 
 def test_one_arm_and_arms_without_seeds_are_judged_by_what_they_show_themselves():

@@ -22,8 +22,13 @@ from scipy.optimize import least_squares
 from paribus.analyse.laws.exponents import compare_exponents
 from paribus.analyse.laws.fit import effective_df, fit_arms
 from paribus.analyse.laws.points import LawCells
-from paribus.analyse.laws.profile import covariance, difference, profile_p
-from paribus.analyse.laws.shared_misfit import can_share, fit_sharing, shared_misfit
+from paribus.analyse.laws.profile import covariance, difference, profile_p, quantity
+from paribus.analyse.laws.shared_misfit import (
+    can_share,
+    fit_of_one_law,
+    fit_sharing,
+    shared_misfit,
+)
 from paribus.analyse.laws.solver import (
     LawData,
     RungVariance,
@@ -161,7 +166,7 @@ def test_intervals_of_laws_cover_only_if_what_is_common_is_heeded():
     laws, runs = arms_with_one_floor(n_laws, RUNG_NOISE, OWN, SHARED)
     fit = fit_planted(runs)
     assert interval_coverage(fit, laws)["E"] < 80
-    heeding = interval_coverage(fit_sharing(fit).fit, laws)
+    heeding = interval_coverage(fit_of_one_law(fit_sharing(fit).fit), laws)
     assert min(heeding.values()) > 95 - 3 * 100 * np.sqrt(0.05 * 0.95 / n_laws), heeding
 
 
@@ -169,3 +174,9 @@ def test_degrees_of_freedom_are_those_of_differences_between_arms():
     fit = fit_sharing(fit_planted(planted_arms(1, SHARED, OWN))).fit
     weights = difference(fit.model, "alpha", 1, 0).weights_Q
     assert effective_df(fit, weights[None]).tolist() == [5 * N_CELLS - N_CELLS - 16]
+
+
+def test_the_law_of_one_arm_has_the_degrees_of_freedom_of_the_places():
+    fit = fit_of_one_law(fit_sharing(fit_planted(planted_arms(1, SHARED, OWN))).fit)
+    weights = quantity(fit.model, "E").weights_Q
+    assert effective_df(fit, weights[None]).tolist() == [N_CELLS - 5]

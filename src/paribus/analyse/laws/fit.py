@@ -9,7 +9,7 @@ from math import exp, log
 import numpy as np
 from scipy.special import fdtrc
 
-from paribus.analyse.laws.misfit import FirstFit, first_fit, own_misfit, pooled_misfit
+from paribus.analyse.laws.misfit import FirstFit, first_fit, misfit_of_all, own_misfit
 from paribus.analyse.laws.noise import LawNoise
 from paribus.analyse.laws.points import LawCells
 from paribus.analyse.laws.profile import QUANTITIES, covariance, profile_interval, quantity
@@ -147,11 +147,10 @@ def fit_many(
         data = LawData(law_model([cells]), log_loss_PC[:, here], 1 / mean_variance_PC)
         pure_error_P = (squares_PC[:, here] / relative_PC[:, here]).sum(axis=1)
         firsts.append(first_fit(data, pure_error_P, cells.pure_df))
-    misfit_p_P = None
-    if pools_misfit and len(arms) > 1 and all(one.pure_df for one in firsts):
-        noises, misfit_p_P = pooled_misfit(firsts)
+    if pools_misfit:
+        noises, misfit_p_P = misfit_of_all(firsts)
     else:
-        noises = [own_misfit(one) for one in firsts]
+        noises, misfit_p_P = [own_misfit(one) for one in firsts], None
     own = [_fit_alone(one, noise) for one, noise in zip(firsts, noises, strict=True)]
     weights_PC = np.concatenate([weights for _, weights in own], axis=1)
     data = LawData(law_model(arms, shared_floor), log_loss_PC, weights_PC)

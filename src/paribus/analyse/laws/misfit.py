@@ -62,22 +62,35 @@ def own_misfit(first: FirstFit) -> LawNoise:
     return replace(first.noise, off_law=_off_law([first], first.noise.uses_cells))
 
 
+def misfit_of_all(firsts: Sequence[FirstFit]) -> tuple[list[LawNoise], Array | None]:
+    """The noise of each arm, and the p that no arm misses its law; None where fewer than two arms
+    have the seeds to say so. An arm without them has its own scatter alone.
+    """
+    seeded = [one for one in firsts if one.pure_df]
+    if len(seeded) < 2:
+        return [own_misfit(one) for one in firsts], None
+    pooled, p_P = pooled_misfit(seeded)
+    in_turn = iter(pooled)
+    return [next(in_turn) if one.pure_df else own_misfit(one) for one in firsts], p_P
+
+
 def pooled_misfit(firsts: Sequence[FirstFit]) -> tuple[list[LawNoise], Array]:
     """The noise of each arm, and the p that no arm misses its law.
 
     Fisher's method asks it of all arms: it combines the p of their F tests. Below .05, all of them
     get a variance about their laws: the mean of their own and that of all arms together, which
-    counts as five degrees of freedom. An arm that shows more by itself keeps its own.
+    counts as at most five degrees of freedom. An arm that shows more by itself keeps its own.
     """
     p_AP = np.array([one.noise.lack_of_fit for one in firsts])
     p_P = chdtrc(2 * len(firsts), -2 * np.log(np.maximum(p_AP, LEAST_P)).sum(axis=0))
     misses_P = p_P < LACK_OF_FIT_LEVEL
     common_P = _off_law(firsts, misses_P)
+    common_df = min(COMMON_DF, sum(one.fit_df for one in firsts))
     noises: list[LawNoise] = []
     for one in firsts:
         own_P = _off_law([one], misses_P)
-        mean_P = (COMMON_DF * common_P + one.fit_df * own_P) / (COMMON_DF + one.fit_df)
-        cell_df_P = np.where(own_P > mean_P, one.fit_df, COMMON_DF + one.fit_df)
+        mean_P = (common_df * common_P + one.fit_df * own_P) / (common_df + one.fit_df)
+        cell_df_P = np.where(own_P > mean_P, one.fit_df, common_df + one.fit_df)
         between_cells_P = np.maximum(one.best.misfit_P / one.fit_df, LEAST_VARIANCE)
         noise = replace(
             one.noise,

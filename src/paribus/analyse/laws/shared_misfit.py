@@ -60,7 +60,8 @@ def shared_misfit(
     if p >= SHARED_LEVEL:
         return None
     verdicts = exponent_verdicts(list(arms), pairs, margin, found[0].fit, found[1].fit)
-    laws = {arm: law_intervals(found[0].fit, place) for place, arm in enumerate(arms)}
+    own_laws = fit_of_one_law(found[0].fit)
+    laws = {arm: law_intervals(own_laws, place) for place, arm in enumerate(arms)}
     return SharedMisfit(float(shared), float(own), float(p), tuple(verdicts), laws)
 
 
@@ -111,6 +112,15 @@ def fit_sharing(fit: LawFit) -> SharingFit:
             break
     df_P = np.full(len(seeds_PC), float(_n_free(fit)))
     return SharingFit(replace(fit, data=data, best=best, df_P=df_P), spreads_P3)
+
+
+def fit_of_one_law(fit: LawFit) -> LawFit:
+    """The same laws, for intervals of one of them by itself. What a rung shares moves a law, and
+    does not move a difference: how large it is, only rungs less the numbers of a law can say.
+    """
+    n_rungs = len({rung for cells in fit.arms for rung in cells.rungs})
+    df = float(max(n_rungs - N_LAW_PARAMETERS, 1))
+    return replace(fit, df_P=np.full(len(fit.df_P), df))
 
 
 def _n_free(fit: LawFit) -> int:
