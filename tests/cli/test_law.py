@@ -1,6 +1,7 @@
 """`paribus law`: a scaling law from a file of points."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from planted_laws import exact_points, planted_laws
 from published_points import PUBLISHED, published_points
 
 import paribus as pb
+from paribus.analyse.laws.points import LawPoint
 
 HEADER = "parameters,tokens,loss"
 
@@ -87,6 +89,71 @@ def test_three_sizes_have_a_law_without_intervals(ask, tmp_path):
     assert [line.split()[2:] for line in lines[1:6]] == [["–", "–"]] * 5
     assert "intervals from" not in lines[-1]
     assert "95 % intervals from 1,000 draws" in ask("law", write(tmp_path / "all.csv", points)).out
+
+
+def lattice(loss):
+    """Five sizes from 1M to 100M with 5, 20 and 80 tokens for each parameter."""
+    places = [(n, k * n) for n in np.geomspace(1e6, 1e8, 5) for k in (5, 20, 80)]
+    return [LawPoint(n, tokens, loss(n, tokens)) for n, tokens in places]
+
+
+# 3 with a standard deviation of 0.3, whatever the size and the tokens
+NOISE = (3.18, 3.012, 2.912, 2.765, 2.923, 3.002, 2.917, 3.388, 3.302, 2.187, 2.433, 2.948)
+NOISE = (*NOISE, 2.873, 3.064, 3.065)
+
+
+def noise_file(folder):
+    losses = iter(NOISE)
+    return write(folder / "noise.csv", lattice(lambda *_: next(losses)))
+
+
+def refuse_constant(name):
+    raise AssertionError(f"JSON has no {name}")
+
+
+def test_points_without_a_law_have_no_bound_and_are_said_to_say_too_little(ask, tmp_path):
+    path = noise_file(tmp_path)
+    answer = ask("law", path)
+    assert answer.status == 0
+    assert answer.err.startswith("note: these points say too little for a law: alpha and beta have")
+    lines = [re.split(r"\s{2,}", line) for line in answer.out.splitlines()[1:6]]
+    ends = {name: (low, high) for name, _, low, high in lines}
+    assert ends["alpha"] == ends["beta"] == ("no bound", "no bound")
+    assert ends["A"][1] == ends["B"][1] == "no bound"
+    found = json.loads(ask("law", path, "--json").out, parse_constant=refuse_constant)
+    assert list(found) == ["E", "A", "B", "alpha", "beta"]
+    assert list(found["alpha"]) == ["estimate", "low", "high"]
+    assert found["alpha"]["low"] is None
+    assert found["A"]["high"] is None
+    assert abs(found["beta"]["estimate"]) > 10
+
+
+def test_the_notes_of_a_law_name_its_arm(ask, tmp_path):
+    path = noise_file(tmp_path)
+    header, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"arm,{header}", *(f"causal,{line}" for line in lines)]))
+    assert ask("law", path).err.startswith("note: causal: these points say too little for a law")
+
+
+def test_a_loss_that_rises_with_size_is_not_called_a_law(ask, tmp_path):
+    path = write(tmp_path / "rise.csv", lattice(lambda n, tokens: 2 + 0.1 * np.log(n)))
+    answer = ask("law", path)
+    assert "the loss does not fall with parameters" in answer.err
+    assert "so the law does not describe it" in answer.err
+    found = json.loads(ask("law", path, "--json").out)
+    assert found["alpha"]["estimate"] < 0
+    # an E of 0 in every draw bounds nothing
+    assert found["E"] == {"estimate": 0, "low": None, "high": None}
+    floor = answer.out.splitlines()[1]
+    assert floor.split() == ["E", "0", "no", "bound", "no", "bound"]
+
+
+def test_a_loss_that_rises_with_tokens_alone_is_said_of_tokens(ask, tmp_path):
+    path = write(
+        tmp_path / "rise.csv", lattice(lambda n, tokens: 1 + 40 * n**-0.3 + 0.2 * np.log(tokens))
+    )
+    note = ask("law", path).err
+    assert "the loss does not fall with tokens in this table (beta is not above 0)" in note
 
 
 def test_a_single_point_is_too_few_and_not_called_proportional(ask, tmp_path):

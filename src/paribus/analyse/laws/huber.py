@@ -11,6 +11,7 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.laws.bounds import FACTORS, bounded
 from paribus.analyse.laws.fit import LawEstimate, ScalingLaw
 from paribus.analyse.laws.points import (
     MIN_SIZES,
@@ -18,6 +19,7 @@ from paribus.analyse.laws.points import (
     LawPoint,
     count_spread_sizes,
     require_identified,
+    unlogged,
 )
 from paribus.analyse.laws.profile import QUANTITIES, quantity
 from paribus.analyse.laws.solver import HUBER_DELTA, Array, LawData, law_model, solve
@@ -26,7 +28,6 @@ from paribus.errors import SpecError
 
 N_DRAWS = 1000
 DRAW_TOLERANCE = 1e-6
-MAX_LOG = 700.0  # of A and B, which are printed as they are
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,17 @@ class HuberFit:
         return [LawEstimate(*map(float, own)) for own in zip(self.values, lows, highs, strict=True)]
 
     def estimates(self, level: float = 0.95) -> dict[str, LawEstimate]:
-        """E, A, B, alpha and beta with the quantiles of their draws."""
+        """E, A, B, alpha and beta with the quantiles of their draws.
+
+        An end that means nothing, because the points do not bound the number there, is infinite;
+        below, that of E, A and B is 0.
+        """
         found: dict[str, LawEstimate] = {}
         names = ("E", "A", "B", "alpha", "beta")
         for name, own in zip(names, self.log_estimates(level), strict=True):
-            numbers = np.array([own.estimate, own.low, own.high])
-            if name in ("A", "B"):
-                numbers = np.exp(np.minimum(numbers, MAX_LOG))
-            found[name] = LawEstimate(*map(float, numbers))
+            if name in FACTORS:
+                own = LawEstimate(unlogged(own.estimate), unlogged(own.low), unlogged(own.high))
+            found[name] = bounded(name, own)
         return found
 
 
