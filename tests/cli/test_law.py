@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -165,6 +166,18 @@ def test_a_single_point_is_too_few_and_not_called_proportional(ask, tmp_path):
     assert "1 size, 0 with durations a factor of 4 or more apart" in answer.err
 
 
+def test_sizes_that_count_as_one_are_named_where_there_are_too_few(ask, tmp_path):
+    sizes = (1e6, 1.04e6, 1.08e6, 1.12e6)
+    points = [LawPoint(n, k * n, 3 / k + n * 1e-7) for n in sizes for k in (5, 20)]
+    answer = ask("law", write(tmp_path / "close.csv", points))
+    assert answer.status == 2
+    counted = "2 sizes (4 are given, and those within 10 % of each other count as one), 2 with"
+    assert counted in answer.err
+    few = write(tmp_path / "few.csv", points[::2])
+    words = "count as one) for a broken law; use 8 or more"
+    assert words in ask("law", few, "--broken").err
+
+
 @pytest.fixture
 def broken_file(tmp_path):
     """Eight sizes of three seeds; the exponent goes from 0.1 to 0.3 at 3e7 parameters."""
@@ -178,6 +191,36 @@ def broken_file(tmp_path):
     path = tmp_path / "broken.csv"
     path.write_text("\n".join(lines))
     return path
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-6, 1e6, 1e300])
+def test_a_factor_of_all_losses_changes_only_what_is_in_their_unit(ask, tmp_path, factor):
+    law = planted_laws(np.random.default_rng(1), 1)[0]
+    points = [replace(one, loss=one.loss * factor) for one in exact_points(law)]
+    answer = ask("law", write(tmp_path / "scaled.csv", points), "--json")
+    assert answer.err == ""
+    found = json.loads(answer.out, parse_constant=refuse_constant)
+    floor, log_a, _, alpha, beta = law
+    assert found["E"]["estimate"] / factor == pytest.approx(floor, rel=1e-3)
+    assert found["alpha"]["estimate"] == pytest.approx(alpha, rel=1e-3)
+    assert found["beta"]["estimate"] == pytest.approx(beta, rel=1e-3)
+    if factor < 1e300:
+        assert np.log(found["A"]["estimate"] / factor) == pytest.approx(log_a, abs=1e-2)
+
+
+def test_a_factor_of_all_losses_does_not_move_a_break(ask, broken_file):
+    whole = json.loads(ask("law", broken_file, "--broken", "--json").out)
+    header, *lines = broken_file.read_text().splitlines()
+    scaled = [",".join([*line.split(",")[:2], f"{line.split(',')[2]}e300"]) for line in lines]
+    broken_file.write_text("\n".join([header, *scaled]))
+    answer = ask("law", broken_file, "--broken", "--json")
+    assert answer.err == ""
+    found = json.loads(answer.out)
+    assert found["F"] == pytest.approx(whole["F"], rel=1e-4)
+    assert found["broken"]["break"] == pytest.approx(whole["broken"]["break"], rel=1e-3)
+    assert found["broken"]["E"] / 1e300 == pytest.approx(whole["broken"]["E"], rel=1e-3)
+    log_factor = 300 * np.log(10)
+    assert found["broken"]["ln_b"] - log_factor == pytest.approx(whole["broken"]["ln_b"], rel=1e-3)
 
 
 def test_a_break_is_found_and_told(ask, broken_file):
@@ -240,6 +283,7 @@ def test_the_function_gives_what_the_command_prints(points_file):
         ("parameters;tokens;loss\n1e6;2e7;3\n", "separates its columns by semicolons; use commas"),
         ("parameters\ttokens\tloss\n", "separates its columns by tabs; use commas"),
         (f"{HEADER}\n1e6,2e7,3\n1e6,4e7,3\n2e6,2e7,3\n", "every loss is 3, so there is no law"),
+        (f"{HEADER}\n1e6,2e7,3\n1e6,4e7,2e300\n", "losses go from 3 to 2e+300, further than a"),
         (f"{HEADER}\n1e6,2e7,3\n2e6,4e7,2.9\n", "tokens are proportional to parameters"),
         (f"{HEADER}\n1e6,5e6,3\n1e6,2e7,2.9\n", "1 size, 1 with durations a factor of 4"),
     ],

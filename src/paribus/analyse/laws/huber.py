@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import exp, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from paribus.analyse.laws.points import (
     LawCells,
     LawPoint,
     count_spread_sizes,
+    log_loss_unit,
     require_identified,
     unlogged,
 )
@@ -83,8 +84,8 @@ def huber_law(
     if count_spread_sizes(points) == MIN_SIZES:
         n_draws = 0
     cells, number_C = _single_runs(points)
-    model = law_model([cells])
-    one = LawData(model, cells.log_loss_C[None], np.ones((1, len(points))))
+    model, unit = law_model([cells]), log_loss_unit(cells.log_loss_C)
+    one = LawData(model, cells.log_loss_C[None] - unit, np.ones((1, len(points))))
     best = fit_laws(one, delta)
     counts_DC = _redrawn_counts(points, number_C, np.random.default_rng(seed), n_draws)
     data = LawData(model, np.repeat(one.log_loss_PC, n_draws, axis=0), counts_DC)
@@ -92,11 +93,17 @@ def huber_law(
     drawn = solve(data, start, delta=delta, tolerance=DRAW_TOLERANCE)
     weights_5Q = np.array([quantity(model, name).weights_Q for name in QUANTITIES])
     return HuberFit(
-        values=weights_5Q @ best.theta_PQ[0],
-        draws_D5=drawn.theta_PQ @ weights_5Q.T,
+        values=_rescaled(weights_5Q @ best.theta_PQ[0], unit),
+        draws_D5=_rescaled(drawn.theta_PQ @ weights_5Q.T, unit),
         n_points=len(points),
         n_cells=int(number_C.max()) + 1,
     )
+
+
+def _rescaled(values_X5: Array, unit: float) -> Array:
+    """E, lnA, lnB, alpha and beta of losses that were divided by a unit, given as its logarithm."""
+    floors, rest = values_X5[..., :1] * exp(unit), values_X5[..., 1:]
+    return np.concatenate([floors, rest + unit * np.array([1, 1, 0, 0])], axis=-1)
 
 
 def without_highest(points: Sequence[LawPoint], n_dropped: int) -> list[LawPoint]:
