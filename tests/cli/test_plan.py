@@ -190,7 +190,7 @@ def test_an_allowed_confound_passes_and_its_reason_is_shown(
     ("changes", "said"),
     [
         ({"sedes": 3}, "sedes is not a key here; did you mean 'seeds'?"),
-        ({"seeds": 2}, "seeds has 2; no interval can be had from fewer than 3"),
+        ({"seeds": 2}, "seeds has 2; use 3 or more, for fewer give no interval"),
         ({"factor": []}, "factor is an empty list; give at least one"),
         (
             {"tune": {"split": "test"}},
