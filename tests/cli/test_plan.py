@@ -190,7 +190,7 @@ def test_an_allowed_confound_passes_and_its_reason_is_shown(
     ("changes", "said"),
     [
         ({"sedes": 3}, "sedes is not a key here; did you mean 'seeds'?"),
-        ({"seeds": 2}, "seeds has 2; no interval can be had from fewer than 3"),
+        ({"seeds": 2}, "seeds has 2; use 3 or more, for fewer give no interval"),
         ({"factor": []}, "factor is an empty list; give at least one"),
         (
             {"tune": {"split": "test"}},
@@ -268,3 +268,19 @@ def test_widths_that_a_preset_keeps_are_told(ask, here: Path, study_cache: Path)
         "note       d_model is 16, and llama has 4096; d_ff 11008 stays as llama has it; set it too"
         in told.out
     )
+
+
+def test_a_warm_up_that_is_longer_than_the_training_is_noted(
+    ask, here: Path, study_cache: Path
+) -> None:
+    note = "training.warmup is 900, more than n_steps "
+    told = ask(*words({"base.training.warmup": 900}, study_cache))
+    assert told.status == 0, told.err
+    assert f"note       {note}" in told.out
+    assert " and never to " in told.out
+    one = {
+        "factor": ["architecture.mask", "training.warmup"],
+        "arms.causal": {"architecture": {"mask": "causal"}, "training": {"warmup": 900}},
+    }
+    assert f'note       "causal": {note}' in ask(*words(one, study_cache)).out
+    assert "training.warmup is" not in ask(*words(None, study_cache)).out

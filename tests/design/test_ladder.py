@@ -158,6 +158,16 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
     ("changes", "message"),
     [
         (changed(sizes=[32]), r"ladder.sizes is \[32\]; a law needs 3 sizes or more"),
+        (
+            changed(sizes="32,48,64"),
+            r"ladder.sizes is '32,48,64'; use a list of whole numbers, such as \[64, 96, 128\]",
+        ),
+        (changed(sizes={"from": 32}), r"ladder.sizes is .*; use a list of whole numbers, such as"),
+        (changed(rate_sizes="16"), "ladder.rate_sizes is '16'; use a list of whole numbers"),
+        (
+            changed(tokens_per_parameter="5, 20"),
+            r"tokens_per_parameter is '5, 20'; use a list of numbers, such as \[5, 20, 80\]",
+        ),
         (changed(tokens_per_parameter=[20]), r"is \[20\]; a law needs .* such as \[20, 80\]"),
         (changed(tokens_per_parameter=[5, 10]), r"is \[5, 10\]; .* such as \[5, 20\]"),
         (
@@ -190,7 +200,7 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
         ),
         (
             changed(d_head=4) | {"base.architecture.init": "mup"},
-            "ladder at d_model 16: in every arm, attention.d_head grows from 8 to 4 with init",
+            "^ladder.d_head is 4, and each arm has heads of 8 dimensions with init 'mup', .* use 8",
         ),
         (
             changed(d_head=4)
@@ -198,7 +208,7 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
                 "factor": ["architecture.mask", "architecture.init"],
                 "arms.causal.architecture": {"mask": "causal", "init": "mup"},
             },
-            "ladder at d_model 16: arms.causal: attention.d_head grows from 8 to 4 with init 'mup'",
+            "^ladder.d_head is 4, and arms.causal has heads of 8 dimensions with init 'mup'",
         ),
         (
             changed(rate_power=-1) | {"base.architecture.init": "mup"},
@@ -217,6 +227,10 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
             "the law of a ladder is one of a loss",
         ),
         (LADDER | {"budget": "training_flops"}, "budget is 'training_flops'"),
+        (
+            {"ladder": LADDER["ladder"]},
+            "^budget is missing, but all arms .*; use budget = 'tokens_re",
+        ),
         (LADDER | {"arms.causal.architecture.d_model": 64}, "the ladder moves it in all arms"),
     ],
 )

@@ -45,11 +45,11 @@ SLIPS = [
     ({"scale": {}}, "scale is not a key here; did you mean 'scales'?"),
     (
         {"seeds": 2},
-        "seeds has 2; no interval can be had from fewer than 3: use 5, or 6 for a sign-flip; equi",
+        "seeds has 2; use 3 or more, for fewer give no interval; 5 is a good start, and 10 if you",
     ),
-    ({"seeds": 2}, "equivalence at a margin of one spread takes about 10"),
-    ({"seeds": []}, "seeds is an empty list; no interval can be had from fewer than 3: use 5"),
-    ({"seeds": -4}, "seeds is -4; no interval can be had from fewer than 3: use 5"),
+    ({"seeds": 2}, "10 if you want to show that arms are equivalent"),
+    ({"seeds": []}, "seeds is an empty list; use 3 or more, for fewer give no interval"),
+    ({"seeds": -4}, "seeds is -4; use 3 or more, for fewer give no interval"),
     (
         {"seeds": 4.5},
         (
@@ -415,7 +415,7 @@ def test_every_slip_is_told_at_once() -> None:
 
 def test_a_design_made_in_python_is_held_to_the_same() -> None:
     table = load_design(design_table()).model_dump()
-    with pytest.raises(SpecError, match="seeds has 2; no interval"):
+    with pytest.raises(SpecError, match="seeds has 2; use 3 or more"):
         require_valid_design(Design(**{**table, "seeds": (1, 2)}))
     require_valid_design(Design(**table))
 

@@ -97,10 +97,10 @@ def test_experts_are_marked() -> None:
 def test_only_the_width_may_grow() -> None:
     assert not list(growth_problems(small(), small(d_model=384, attention__n_heads=6)))
     (deeper,) = growth_problems(small(), small(n_layers=3))
-    assert deeper.startswith("n_layers grows from 2 to 3 with init 'mup', which transfers rates")
+    assert deeper.startswith("n_layers changes from 2 to 3 with init 'mup', which transfers rates")
     (larger,) = growth_problems(small(), small(d_model=384))
-    assert larger.startswith("attention.d_head grows from 64 to 128 with init 'mup'")
+    assert larger.startswith("attention.d_head changes from 64 to 128 with init 'mup'")
     assert not list(growth_problems(small(init="normal"), small(init="normal", n_layers=3)))
     pair = [small("t5", encoder__n_layers=n, **T5) for n in (2, 3)]
     (encoder,) = growth_problems(*pair)
-    assert encoder.startswith("encoder.n_layers grows from 2 to 3")
+    assert encoder.startswith("encoder.n_layers changes from 2 to 3")

@@ -3,7 +3,9 @@
 The law is L = E + A/N^alpha + B/D^beta. POINTS is a CSV file with the columns parameters (N),
 tokens (D) and loss, one line for each run; with a column arm, each arm gets its own law. The fit
 minimises Huber's loss of ln L (delta 0.001). Intervals hold 95 % of the fits to redrawn points;
-seeds of the same N and D are drawn together. Intervals need a fourth size.
+seeds of the same N and D are drawn together. Intervals need a fourth size. "no bound", null in
+JSON, is an end that the points do not bound: of E at 0, of A and B beyond 1e-30 to 1e30, of
+exponents beyond 10.
 
 With --broken, the law is one of size alone whose exponent changes at some size: L = E +
 b*N^(-c)*(1 + (N/d)^(1/f))^(-k*f). It needs eight sizes or more with one duration each, and is
@@ -11,7 +13,6 @@ compared with the law without a break by an F test.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,16 +28,22 @@ from paribus.analyse.laws.solver import HUBER_DELTA
 from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.broken_table import broken_json, broken_table, describe_break
 from paribus.cli.terminal.console import console, print_json, print_notes
-from paribus.cli.terminal.law_table import law_table
+from paribus.cli.terminal.law_table import describe_law, law_json, law_table
 
 LawEstimates = Mapping[str, LawEstimate]
+_NO_INTERVAL = (
+    "there is no interval: points are redrawn for it, and each redraw needs"
+    f" {MIN_SIZES} sizes with durations a factor of {MIN_SPREAD:g} apart, which are all that"
+    " there are; a fourth such size would give one"
+)
 
 
 def law(points: str | Path, drop_highest: int = 0) -> dict[str, LawEstimates]:
     """E, A, B, alpha and beta of each arm, under its name; without arms, under an empty one.
 
     `drop_highest` leaves out so many runs with the highest losses of each arm. Ends of intervals
-    are nan where an arm has no size to spare for redraws.
+    are nan where an arm has no size to spare for redraws. An end that the points do not bound is
+    infinite; the lower end of E, A and B is then 0.
     """
     return _laws(read_points(Path(points)), drop_highest)
 
@@ -75,7 +82,10 @@ def _print_laws(file: PointsFile, drop_highest: int, json: bool) -> None:
     laws = _laws(file, drop_highest)
     for arm, estimates in laws.items():
         if isnan(estimates["E"].low):
-            print_notes(_no_interval(arm))
+            print_notes(_of_arm(arm, _NO_INTERVAL))
+        described = describe_law(estimates)
+        if described:
+            print_notes(_of_arm(arm, described))
     if json:
         print_json(_laws_json(laws, file.has_arms))
         return
@@ -122,23 +132,11 @@ def _laws(file: PointsFile, drop_highest: int) -> dict[str, LawEstimates]:
 
 
 def _laws_json(laws: Mapping[str, LawEstimates], has_arms: bool) -> dict[str, Any]:
-    by_arm: dict[str, Any] = {}
-    for arm, estimates in laws.items():
-        by_arm[arm] = {name: _estimate_json(one) for name, one in estimates.items()}
+    by_arm = {arm: law_json(estimates) for arm, estimates in laws.items()}
     if has_arms:
         return by_arm
     return by_arm[""]
 
 
-def _estimate_json(one: LawEstimate) -> dict[str, float | None]:
-    """The number and its ends; null where there is no interval."""
-    return {name: None if isnan(value) else value for name, value in asdict(one).items()}
-
-
-def _no_interval(arm: str) -> str:
-    place = f"{arm}: " if arm else ""
-    return (
-        f"{place}there is no interval: points are redrawn for it, and each redraw needs"
-        f" {MIN_SIZES} sizes with durations a factor of {MIN_SPREAD:g} apart, which are all that"
-        " there are; a fourth such size would give one"
-    )
+def _of_arm(arm: str, sentence: str) -> str:
+    return f"{arm}: {sentence}" if arm else sentence

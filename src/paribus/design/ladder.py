@@ -25,7 +25,7 @@ from paribus.spec.design import Design, control_arm
 from paribus.spec.ladder import Ladder
 from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
 from paribus.spec.merging import merge_tables
-from paribus.spec.mup import growth_problems, uses_mup
+from paribus.spec.mup import growth_problems, head_width, uses_mup
 
 MIN_STEPS = 20  # of a point: a shorter schedule is hardly one
 
@@ -55,6 +55,7 @@ def plan_rungs(
         return ()
     if any(uses_mup(arm.run.last_architecture) for arm in arms):
         _require_width_alone(ladder)
+        _require_one_head_size(design, ladder, arms)
     sizes, problems = list(ladder.sizes), list[str]()
     if ladder.prediction is not None:
         sizes.append(ladder.prediction.size)
@@ -124,6 +125,26 @@ def _require_width_alone(ladder: Ladder) -> None:
             f"ladder.depth is {ladder.depth!r} with init 'mup', which transfers rates over width"
             " alone; use 'fixed', or another init"
         )
+
+
+def _require_one_head_size(design: Design, ladder: Ladder, arms: Sequence[PlannedArm]) -> None:
+    """SpecError where `d_head` changes the heads of an arm under μP."""
+    if ladder.d_head is None:
+        return
+    own: dict[str, int] = {}
+    for arm in arms:
+        architecture = arm.run.last_architecture
+        width = head_width(architecture)
+        if uses_mup(architecture) and width is not None and arm.name != control_arm(design):
+            own[arm.name] = width
+    for name, width in own.items():
+        if width != ladder.d_head:
+            of = "each arm" if list(own.values()).count(width) == len(arms) else f"arms.{name}"
+            raise SpecError(
+                f"ladder.d_head is {ladder.d_head}, and {of} has heads of {width} dimensions with"
+                f" init 'mup', which transfers rates at one size of heads; use {width}, leave"
+                " ladder.d_head out, or use another init"
+            )
 
 
 def _rung(

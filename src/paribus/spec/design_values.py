@@ -15,8 +15,8 @@ from paribus.spec.base import Spec
 SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
 MIN_SEEDS = 3
 FEW_SEEDS_REMEDY = (
-    f"no interval can be had from fewer than {MIN_SEEDS}: use 5, or 6 for a sign-flip; equivalence"
-    " at a margin of one spread takes about 10"
+    f"use {MIN_SEEDS} or more, for fewer give no interval; 5 is a good start, and 10 if you want to"
+    " show that arms are equivalent"
 )
 OPEN_SEEDS: Literal["open"] = "open"  # how many seeds there are is no part of the design
 LENGTHS_EXAMPLE = "lengths = [0.25, 0.5, 1]"  # as it is written

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -11,6 +12,22 @@ from paribus.spec.base import Count, Positive, Spec, as_tuple
 
 Tokens = Annotated[int, Field(ge=1, le=10**15)]
 EXPONENT_MARGIN = 0.05
+
+
+def _read_numbers(example: str) -> Callable[[Any], Any]:
+    """Reads a list of numbers, or one alone; text and tables are refused with an example."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str | Mapping):
+            raise ValueError(f"is {value!r}; use a list of {example}")
+        return as_tuple(value)
+
+    return read
+
+
+Sizes = Annotated[
+    tuple[Count, ...], BeforeValidator(_read_numbers("whole numbers, such as [64, 96, 128]"))
+]
 
 
 def _is_usual_margin(margin: float) -> bool:
@@ -35,9 +52,11 @@ class Ladder(Spec):
     run of its own with the whole schedule.
     """
 
-    sizes: Annotated[tuple[Count, ...], BeforeValidator(as_tuple)]
+    sizes: Sizes
     """`architecture.d_model` of each rung, ascending."""
-    tokens_per_parameter: Annotated[tuple[Positive, ...], BeforeValidator(as_tuple)] = (5, 20, 80)
+    tokens_per_parameter: Annotated[
+        tuple[Positive, ...], BeforeValidator(_read_numbers("numbers, such as [5, 20, 80]"))
+    ] = (5, 20, 80)
     """Durations: tokens read for each parameter of the baseline that is in no embedding, ascending.
     All arms of a rung read as many.
     """
@@ -54,7 +73,7 @@ class Ladder(Spec):
     this power. 0 for `init = "mup"`, which is made for it. With `rate_sizes` the grids of the
     sweeps are centred there.
     """
-    rate_sizes: Annotated[tuple[Count, ...], BeforeValidator(as_tuple)] | None = None
+    rate_sizes: Sizes | None = None
     """Sizes at which the rate of every arm is swept as `tune` says, at least three of `sizes`. The
     rates of all rungs follow a power of the parameters that is fitted to what is found: a level
     for each arm, and one power. If left out: `rate_power` alone gives the rates.

@@ -22,9 +22,10 @@ def ladder_faults(design: Design) -> Iterator[str]:
         return
     yield from _rung_faults(ladder)
     if design.budget != "tokens_read":
+        given = "missing" if design.budget is None else repr(design.budget)
         yield (
-            f"budget is {design.budget!r}, but all arms of a rung of the ladder read the same"
-            " tokens; use 'tokens_read'"
+            f"budget is {given}, but all arms of a rung of the ladder read the same tokens; use"
+            " budget = 'tokens_read'"
         )
     if design.seeds != OPEN_SEEDS and len(set(design.seeds)) < ladder.n_seeds:
         yield (

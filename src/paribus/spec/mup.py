@@ -85,18 +85,19 @@ def growth_problems(small: Architecture, large: Architecture) -> Iterator[str]:
     for name, (one, other) in depths.items():
         if one != other:
             yield (
-                f"{name} grows from {one} to {other} with init 'mup', which transfers rates over"
-                " width alone; grow d_model and n_heads, or use another init"
+                f"{name} changes from {one} to {other} with init 'mup', which transfers rates over"
+                " width alone; change only d_model and n_heads, or use another init"
             )
-    heads = [_head_width(one) for one in (small, large)]
+    heads = [head_width(one) for one in (small, large)]
     if heads[0] != heads[1]:
         yield (
-            f"attention.d_head grows from {heads[0]} to {heads[1]} with init 'mup', which transfers"
-            " rates at one size of heads; grow n_heads with d_model, or use another init"
+            f"attention.d_head changes from {heads[0]} to {heads[1]} with init 'mup', which"
+            " transfers rates at one size of heads; grow n_heads with d_model, or use another init"
         )
 
 
-def _head_width(architecture: Architecture) -> int | None:
+def head_width(architecture: Architecture) -> int | None:
+    """The dimensions of each head; None where heads have no one size."""
     if isinstance(architecture.attention, MultiHead):
         return architecture.attention.d_head or (
             architecture.d_model // architecture.attention.n_heads

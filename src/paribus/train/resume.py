@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paribus.record import CheckpointSearch, Run
 from paribus.spec.training import Training
-from paribus.train.schedule import learning_rate_at
+from paribus.train.schedule import describe_warmup
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ def find_resume_point(run: Run, training: Training) -> ResumePoint:
             folder=run.folder, finished=True, notes=("it was finished before; nothing was done",)
         )
     search = run.latest_checkpoint()
-    notes = (*_describe_resume(run, search, training.n_steps), *_describe_warmup(training))
+    warmup = describe_warmup(training)
+    notes = (*_describe_resume(run, search, training.n_steps), *filter(None, [warmup]))
     if search.checkpoint is None:
         return ResumePoint(folder=run.folder, finished=False, notes=notes)
     return ResumePoint(
@@ -59,12 +60,3 @@ def _describe_resume(run: Run, latest: CheckpointSearch, n_steps: int) -> Iterat
         )
     elif run.previous_state is not None:
         yield f"no checkpoint is left: it begins again at step 1 of {n_steps}"
-
-
-def _describe_warmup(training: Training) -> Iterator[str]:
-    if training.warmup > training.n_steps:
-        highest = learning_rate_at(training.n_steps - 1, training)
-        yield (
-            f"training.warmup is {training.warmup}, more than n_steps {training.n_steps}: "
-            f"the rate comes to {highest:.3g} and never to {training.optimizer.rate:.3g}"
-        )

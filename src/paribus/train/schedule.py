@@ -13,6 +13,19 @@ def learning_rate_at(step: int, training: Training) -> float:
     return top * _schedule_factor(step, training)
 
 
+def describe_warmup(training: Training) -> str:
+    """That the warm-up is longer than the training, so that the rate never comes to its value;
+    nothing where it is not.
+    """
+    if training.warmup <= training.n_steps:
+        return ""
+    highest = learning_rate_at(training.n_steps - 1, training)
+    return (
+        f"training.warmup is {training.warmup}, more than n_steps {training.n_steps}: "
+        f"the rate comes to {highest:.3g} and never to {training.optimizer.rate:.3g}"
+    )
+
+
 def _schedule_factor(step: int, training: Training) -> float:
     warmup, n_steps = training.warmup, training.n_steps
     progress = (step - warmup) / max(n_steps - warmup, 1)

@@ -28,7 +28,7 @@ from paribus.analyse.laws.broken_solver import (
 )
 from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.laws.noise import law_noise
-from paribus.analyse.laws.points import LawCells, LawPoint, path_cells
+from paribus.analyse.laws.points import LawCells, LawPoint, log_loss_unit, path_cells
 from paribus.analyse.laws.solver import Array, Solution
 from paribus.analyse.laws.starts import better_solution
 
@@ -97,21 +97,23 @@ def broken_law(points: Sequence[LawPoint], n_draws: int = N_DRAWS) -> BrokenLaw:
     p is the share of laws without a break, drawn with the noise of these runs, whose F is as
     large: where there is no break its place and width mean nothing, and F has no exact table.
     """
-    cells = path_cells(points, points[0].arm if points else "")
+    given = path_cells(points, points[0].arm if points else "")
+    unit = log_loss_unit(given.log_loss_C)
+    cells = replace(given, log_loss_C=given.log_loss_C - unit)
     x0 = float(cells.log_parameters_C.mean())
     x_C = cells.log_parameters_C - x0
     fits = fit_both(x_C, cells, cells.log_loss_C[None], np.array([cells.pure_error]))
     theta, plain = fits.broken.theta_PQ[0], fits.plain.theta_PQ[0]
     low, high = _break_interval(x_C, cells, fits)
     return BrokenLaw(
-        floor=float(theta[E_AT]),
-        log_scale=float(theta[SCALE_AT] + theta[EXPONENT_AT] * x0),
+        floor=float(theta[E_AT]) * exp(unit),
+        log_scale=float(theta[SCALE_AT] + theta[EXPONENT_AT] * x0) + unit,
         before=float(theta[EXPONENT_AT]),
         after=float(theta[EXPONENT_AT] + theta[CHANGE_AT]),
         break_at=LawEstimate(exp(float(theta[BREAK_AT]) + x0), exp(low + x0), exp(high + x0)),
         width=exp(float(theta[WIDTH_AT])),
-        plain_floor=float(plain[E_AT]),
-        plain_log_scale=float(plain[SCALE_AT] + plain[EXPONENT_AT] * x0),
+        plain_floor=float(plain[E_AT]) * exp(unit),
+        plain_log_scale=float(plain[SCALE_AT] + plain[EXPONENT_AT] * x0) + unit,
         plain_exponent=float(plain[EXPONENT_AT]),
         f_value=float(fits.f_P[0]),
         df=float(fits.df_P[0]),

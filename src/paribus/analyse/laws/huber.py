@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import exp, nan
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.laws.bounds import FACTORS, bounded
 from paribus.analyse.laws.fit import LawEstimate, ScalingLaw
 from paribus.analyse.laws.points import (
     MIN_SIZES,
     LawCells,
     LawPoint,
     count_spread_sizes,
+    log_loss_unit,
     require_identified,
+    unlogged,
 )
 from paribus.analyse.laws.profile import QUANTITIES, quantity
 from paribus.analyse.laws.solver import HUBER_DELTA, Array, LawData, law_model, solve
@@ -26,7 +29,6 @@ from paribus.errors import SpecError
 
 N_DRAWS = 1000
 DRAW_TOLERANCE = 1e-6
-MAX_LOG = 700.0  # of A and B, which are printed as they are
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,17 @@ class HuberFit:
         return [LawEstimate(*map(float, own)) for own in zip(self.values, lows, highs, strict=True)]
 
     def estimates(self, level: float = 0.95) -> dict[str, LawEstimate]:
-        """E, A, B, alpha and beta with the quantiles of their draws."""
+        """E, A, B, alpha and beta with the quantiles of their draws.
+
+        An end that means nothing, because the points do not bound the number there, is infinite;
+        below, that of E, A and B is 0.
+        """
         found: dict[str, LawEstimate] = {}
         names = ("E", "A", "B", "alpha", "beta")
         for name, own in zip(names, self.log_estimates(level), strict=True):
-            numbers = np.array([own.estimate, own.low, own.high])
-            if name in ("A", "B"):
-                numbers = np.exp(np.minimum(numbers, MAX_LOG))
-            found[name] = LawEstimate(*map(float, numbers))
+            if name in FACTORS:
+                own = LawEstimate(unlogged(own.estimate), unlogged(own.low), unlogged(own.high))
+            found[name] = bounded(name, own)
         return found
 
 
@@ -79,8 +84,8 @@ def huber_law(
     if count_spread_sizes(points) == MIN_SIZES:
         n_draws = 0
     cells, number_C = _single_runs(points)
-    model = law_model([cells])
-    one = LawData(model, cells.log_loss_C[None], np.ones((1, len(points))))
+    model, unit = law_model([cells]), log_loss_unit(cells.log_loss_C)
+    one = LawData(model, cells.log_loss_C[None] - unit, np.ones((1, len(points))))
     best = fit_laws(one, delta)
     counts_DC = _redrawn_counts(points, number_C, np.random.default_rng(seed), n_draws)
     data = LawData(model, np.repeat(one.log_loss_PC, n_draws, axis=0), counts_DC)
@@ -88,11 +93,17 @@ def huber_law(
     drawn = solve(data, start, delta=delta, tolerance=DRAW_TOLERANCE)
     weights_5Q = np.array([quantity(model, name).weights_Q for name in QUANTITIES])
     return HuberFit(
-        values=weights_5Q @ best.theta_PQ[0],
-        draws_D5=drawn.theta_PQ @ weights_5Q.T,
+        values=_rescaled(weights_5Q @ best.theta_PQ[0], unit),
+        draws_D5=_rescaled(drawn.theta_PQ @ weights_5Q.T, unit),
         n_points=len(points),
         n_cells=int(number_C.max()) + 1,
     )
+
+
+def _rescaled(values_X5: Array, unit: float) -> Array:
+    """E, lnA, lnB, alpha and beta of losses that were divided by a unit, given as its logarithm."""
+    floors, rest = values_X5[..., :1] * exp(unit), values_X5[..., 1:]
+    return np.concatenate([floors, rest + unit * np.array([1, 1, 0, 0])], axis=-1)
 
 
 def without_highest(points: Sequence[LawPoint], n_dropped: int) -> list[LawPoint]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, isfinite, log
+from math import exp, floor, inf, isfinite, log
 from statistics import fmean
 
 import numpy as np
@@ -69,6 +69,15 @@ def unlogged(value: float) -> float:
     return inf if value >= MAX_LOG else exp(value)
 
 
+def log_loss_unit(log_loss_C: NDArray[np.float64]) -> float:
+    """ln of the power of ten that losses are divided by before a fit; 0 for losses from 1 to 10.
+
+    E is fitted as it is and not as a logarithm, so a solver loses digits where losses are far
+    from 1.
+    """
+    return log(10) * floor(float(np.median(log_loss_C)) / log(10))
+
+
 def cells_by_arm(points: Iterable[LawPoint]) -> dict[str, LawCells]:
     """The cells of each arm, in the order in which arms appear, with the noise of their rungs;
     SpecError where no law can be fitted to them.
@@ -110,11 +119,11 @@ def require_identified(points: Sequence[LawPoint], arm: str = "") -> None:
     """
     place = f"points of {arm!r}" if arm else "points"
     _require_positive(points, place)
-    sizes, n_spread = _durations_by_size(points), count_spread_sizes(points)
+    n_spread = count_spread_sizes(points)
     n_cells = len({(point.parameters, point.tokens) for point in points})
     if n_spread < MIN_SIZES:
         raise SpecError(
-            f"{place}: {_describe_spread(points, len(sizes), n_spread)}; a law needs"
+            f"{place}: {_describe_spread(points, n_spread)}; a law needs"
             f" {MIN_SIZES} sizes or more with 2 durations or more that are a factor of"
             f" {MIN_SPREAD:g} or more apart: add such runs"
         )
@@ -134,7 +143,7 @@ def path_cells(points: Sequence[LawPoint], arm: str = "") -> LawCells:
     sizes = _durations_by_size(points)
     if len(sizes) < MIN_SIZES_BROKEN:
         raise SpecError(
-            f"{place}: {_count_sizes(len(sizes))} for a broken law; use {MIN_SIZES_BROKEN} or"
+            f"{place}: {_count_sizes(points)} for a broken law; use {MIN_SIZES_BROKEN} or"
             " more, or the law without --broken"
         )
     for size, tokens in sizes.items():
@@ -190,19 +199,25 @@ def _durations_by_size(points: Sequence[LawPoint]) -> dict[float, set[float]]:
     return sizes
 
 
-def _describe_spread(points: Sequence[LawPoint], n_sizes: int, n_spread: int) -> str:
+def _describe_spread(points: Sequence[LawPoint], n_spread: int) -> str:
     ratios = [point.tokens / point.parameters for point in points]
-    if n_sizes > 1 and max(ratios) < SAME_SIZE * min(ratios):
+    if len(_durations_by_size(points)) > 1 and max(ratios) < SAME_SIZE * min(ratios):
         return (
             f"tokens are proportional to parameters ({ratios[0]:.3g} tokens per parameter), so A"
             " and B cannot be told apart"
         )
     with_spread = f"{n_spread} with durations a factor of {MIN_SPREAD:g} or more apart"
-    return f"{_count_sizes(n_sizes)}, {with_spread}"
+    return f"{_count_sizes(points)}, {with_spread}"
 
 
-def _count_sizes(n_sizes: int) -> str:
-    return "1 size" if n_sizes == 1 else f"{n_sizes} sizes"
+def _count_sizes(points: Sequence[LawPoint]) -> str:
+    """How many sizes points have, and how many numbers of parameters, if these are more."""
+    n_sizes, n_given = len(_durations_by_size(points)), len({one.parameters for one in points})
+    counted = "1 size" if n_sizes == 1 else f"{n_sizes} sizes"
+    if n_given == n_sizes:
+        return counted
+    share = round(100 * (SAME_SIZE - 1))
+    return f"{counted} ({n_given} are given, and those within {share} % of each other count as one)"
 
 
 def _arm_cells(arm: str, points: Sequence[LawPoint]) -> LawCells:

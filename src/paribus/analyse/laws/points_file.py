@@ -5,7 +5,7 @@ arm and the seed.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from math import isfinite
@@ -20,6 +20,7 @@ REQUIRED = ("parameters", "tokens", "loss")
 OPTIONAL = ("arm", "seed")
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 MAX_EQUAL = 2  # points that may have the same loss by chance
+MAX_LOSS_RATIO = 1e9  # of the highest loss over the lowest
 
 
 @dataclass(frozen=True)
@@ -125,13 +126,23 @@ def _points_file(path: Path, header: list[str], lines: list[tuple[int, list[str]
         unused_columns=tuple(name for name in header if name not in known),
     )
     for arm, own in file.by_arm().items():
-        if len(own) > MAX_EQUAL and len({point.loss for point in own}) == 1:
-            place = f"{path}, arm {arm!r}" if arm else str(path)
-            raise SpecError(
-                f"{place}: every loss is {own[0].loss:g}, so there is no law to fit; give the loss"
-                " of each run"
-            )
+        _require_comparable(f"{path}, arm {arm!r}" if arm else str(path), own)
     return file
+
+
+def _require_comparable(place: str, points: Sequence[LawPoint]) -> None:
+    """SpecError where all losses are the same, or no one unit could be that of all."""
+    least, most = (end(point.loss for point in points) for end in (min, max))
+    if len(points) > MAX_EQUAL and least == most:
+        raise SpecError(
+            f"{place}: every loss is {most:g}, so there is no law to fit; give the loss of each run"
+        )
+    if most / MAX_LOSS_RATIO > least:
+        raise SpecError(
+            f"{place}: losses go from {least:g} to {most:g}, further than a factor of"
+            f" {MAX_LOSS_RATIO:g} apart; give all of them in one unit, and leave out runs that"
+            " diverged"
+        )
 
 
 def _faults(cells: Mapping[str, str]) -> Iterator[str]:
