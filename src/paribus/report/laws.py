@@ -24,11 +24,13 @@ from paribus.report.ladder_gains import describe_ladder_gains, ladder_gain_lines
 from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
 from paribus.report.numbers import (
     DASH,
+    describe_each,
     format_count,
     format_flops,
     format_signed,
     join_words,
     quote_arm,
+    rough,
     significant,
 )
 from paribus.report.report_data import ReportData
@@ -54,10 +56,12 @@ LAWS_NOTE = (
 OWN_MISFIT = (
     "; below 0.05 all points of the arm get a further variance, which accounts for their residuals"
 )
-POOLED_MISFIT = (
-    ", arm by arm. Below 0.05 for all arms together, all points get a further variance, which"
-    " accounts for their residuals; here it is {p}"
+POOLED_MISFIT = ", arm by arm; the p of all arms together is {p}. {consequence}"
+POOLED_OFF_LAW = (
+    "It is below 0.05, so the points of every arm get a further variance about its law, which"
+    " accounts for their residuals: {off_law}"
 )
+NO_OFF_LAW = "Below 0.05 the points of every arm would get a further variance about its law"
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = (
     *("arm", "against", "exponent", "difference", "interval", "with an E each", "verdict"),
@@ -78,8 +82,33 @@ def describe_fit(laws: StudyLaws | str) -> str:
     if isinstance(laws, str):
         misfit = ""
     elif laws.fit.misfit_p_P is not None:
-        misfit = POOLED_MISFIT.format(p=significant(float(laws.fit.misfit_p_P[0])))
+        misfit = _describe_pooled_misfit(laws, float(laws.fit.misfit_p_P[0]))
     return LAWS_NOTE.format(misfit=misfit)
+
+
+def _describe_pooled_misfit(laws: StudyLaws, p: float) -> str:
+    """The p that no arm misses its law, and the further variance where it is small."""
+    consequence, off_law = NO_OFF_LAW, describe_off_law(laws)
+    if off_law:
+        consequence = POOLED_OFF_LAW.format(off_law=off_law)
+    return POOLED_MISFIT.format(p=significant(p), consequence=consequence)
+
+
+def describe_off_law(laws: StudyLaws) -> str:
+    """How far points lie off the law of each arm beyond what seeds explain, as a standard
+    deviation; nothing where laws fit.
+    """
+    deviations: dict[str, float] = {}
+    for cells, noise in zip(laws.fit.arms, laws.fit.noises, strict=True):
+        if noise.off_law[0] > 0:
+            deviations[quote_arm(cells.arm)] = sqrt(float(noise.off_law[0]))
+    if not deviations:
+        return ""
+    return f"as a standard deviation of the loss, {describe_each(deviations, _rough_percent)}"
+
+
+def _rough_percent(share: float) -> str:
+    return f"{rough(100 * share)} %"
 
 
 def law_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
