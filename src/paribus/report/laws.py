@@ -24,6 +24,7 @@ from paribus.report.ladder_gains import describe_ladder_gains, ladder_gain_lines
 from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
 from paribus.report.numbers import (
     DASH,
+    compact,
     describe_each,
     format_count,
     format_flops,
@@ -69,7 +70,7 @@ EXPONENT_HEADING = (
 SHARED_HEADING = (*EXPONENT_HEADING[:-1], "in this reading")
 READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
-NOT_RUN, NO_BOUND = "not run yet", "no bound"
+NOT_RUN, NO_BOUND, NO_ESTIMATE = "not run yet", "no bound", "no estimate"
 NO_SUCH_ARM = "the study has no such arm now"
 # An interval that ends beyond these has no end that means anything: of exponents, of A and B.
 MAX_EXPONENT, MAX_FACTOR = 10.0, 1e30
@@ -138,9 +139,9 @@ def exponent_lines(verdicts: Sequence[ExponentVerdict]) -> list[tuple[str, ...]]
                 one.arm,
                 one.against,
                 _SYMBOLS[one.exponent],
-                format_signed(found.estimate, 3),
+                _signed_estimate(found),
                 _signed_interval(found),
-                f"{format_signed(own.estimate, 3)} ({_signed_interval(own)})",
+                _signed_with_interval(own),
                 _exponent_word(one),
             )
         )
@@ -239,8 +240,9 @@ def describe_unbounded(laws: StudyLaws) -> str:
     if not names:
         return ""
     return (
-        f"Exponents without a bound: {', '.join(names)}. These runs say too little for a law. The"
-        " numbers below are shown, and nothing should be concluded from them."
+        f"Exponents without a bound: {', '.join(names)}. These runs say too little for a law. A"
+        " number that has no bound has no estimate below, and nothing should be concluded from the"
+        " others."
     )
 
 
@@ -350,22 +352,58 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
 
 
 def _estimate(one: LawEstimate, most: float = inf) -> str:
-    if isnan(one.low):
-        return f"{_end(one.estimate)} (no interval)"
-    low = "0" if one.low <= 0 else significant(one.low)
-    return f"{_end(one.estimate)} ({low} to {_end(one.high, most)})"
+    """E, A or B with its interval: numbers above 0."""
+    least = 1 / most
+    estimate = compact(one.estimate)
+    if one.estimate > most or one.estimate < least:
+        estimate = NO_ESTIMATE
+    low, high = "0", NO_BOUND
+    if one.low > least:
+        low = compact(one.low)
+    if one.high <= most and isfinite(one.high):
+        high = compact(one.high)
+    return _with_interval(one, estimate, low, high, has_end=low != "0" or high != NO_BOUND)
 
 
 def _exponent(one: LawEstimate) -> str:
     """An exponent with its interval; unlike the others it may be below 0."""
+    estimate, low, high = NO_ESTIMATE, NO_BOUND, NO_BOUND
+    if abs(one.estimate) <= MAX_EXPONENT:
+        estimate = compact(one.estimate)
+    if one.low >= -MAX_EXPONENT:
+        low = compact(one.low)
+    if one.high <= MAX_EXPONENT:
+        high = compact(one.high)
+    return _with_interval(one, estimate, low, high, has_end={low, high} != {NO_BOUND})
+
+
+def _with_interval(one: LawEstimate, estimate: str, low: str, high: str, has_end: bool) -> str:
+    """A number with the ends of its interval; of one without an end there is no estimate."""
     if isnan(one.low):
-        return f"{_end(one.estimate)} (no interval)"
-    low = significant(one.low) if one.low >= -MAX_EXPONENT else NO_BOUND
-    return f"{_end(one.estimate)} ({low} to {_end(one.high, MAX_EXPONENT)})"
+        if estimate == NO_ESTIMATE:
+            return NO_ESTIMATE
+        return f"{estimate} (no interval)"
+    if not has_end:
+        return NO_ESTIMATE
+    return f"{estimate} ({low} to {high})"
 
 
-def _end(value: float, most: float = inf) -> str:
-    return significant(value) if isfinite(value) and value <= most else NO_BOUND
+def _end(value: float) -> str:
+    return significant(value) if isfinite(value) else NO_BOUND
+
+
+def _signed_estimate(found: ExponentDifference) -> str:
+    """A difference of exponents; there is none where its interval has no end."""
+    if min(abs(found.low), abs(found.high)) > MAX_EXPONENT:
+        return NO_ESTIMATE
+    return format_signed(found.estimate, 3)
+
+
+def _signed_with_interval(found: ExponentDifference) -> str:
+    estimate = _signed_estimate(found)
+    if estimate == NO_ESTIMATE:
+        return NO_ESTIMATE
+    return f"{estimate} ({_signed_interval(found)})"
 
 
 def _signed_interval(found: ExponentDifference) -> str:
