@@ -1,5 +1,6 @@
 """The positive control: outside the family, one-sided, and how large the margin is beside it."""
 
+import re
 from dataclasses import replace
 from math import inf, sqrt
 from pathlib import Path
@@ -114,6 +115,21 @@ def test_the_control_is_outside_the_family_and_stands_in_every_table(tmp_path: P
     assert 'The positive control works: "input hidden" loses' in latex_table(material)
     assert ground(material, "Positive control").mark == "yes"
     assert [one.arm for one in said_verdicts(material)] == ["prefix"]
+
+
+def test_a_control_that_gains_has_a_bound_of_its_gain(tmp_path: Path) -> None:
+    material = gather_report_data(second(tmp_path, gains={**GAINS, "input hidden": 0.5}))
+    found = material.findings.control
+    assert found is not None
+    assert found.low < found.effect < 0
+    said = describe_control(material)
+    assert said.startswith('The positive control did not work: "input hidden" gains 0.5')
+    bound = re.search(r"\(a gain of at most ([0-9.]+), one-sided at 95 %", said)
+    assert bound is not None
+    assert float(bound[1]) == pytest.approx(-found.low, abs=1e-3)
+    assert "loss" not in said
+    for text in (markdown_report(material), latex_table(material)):
+        assert "(a gain of at most" in text
 
 
 def test_the_control_is_drawn_on_the_scale_of_the_arms(tmp_path: Path) -> None:

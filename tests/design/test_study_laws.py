@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
+from math import exp, inf, log, nan
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -20,6 +20,7 @@ from paribus.analyse.law_sensitivity import (
     EQUAL_NOISE,
     HUBER,
     NON_EMBEDDING,
+    OtherReading,
 )
 from paribus.analyse.laws.fit import LawEstimate
 from paribus.analyse.laws.prediction import prediction_refusal, read_predictions
@@ -443,3 +444,48 @@ def test_runs_that_say_too_little_are_told_before_their_law(
     assert describe_unbounded(loose).startswith('Exponents without a bound: "causal". These runs')
     (line,) = [line for line in law_lines(loose) if line[0] == "causal"]
     assert line[4] == "4.99 (0 to no bound)"
+
+
+def test_a_number_without_a_bound_has_no_estimate(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    own = {
+        "E": LawEstimate(0.0, 0.0, 1.0),
+        "lnA": LawEstimate(40.0, -inf, inf),
+        "lnB": LawEstimate(log(17_235), log(1e-40), log(407_460)),
+        "alpha": LawEstimate(5.02, -20.0, 20.0),
+        "beta": LawEstimate(0.0465, -0.32, inf),
+    }
+    loose = replace(laws, estimates={**laws.estimates, "causal": own})
+    (line,) = [line for line in law_lines(loose) if line[0] == "causal"]
+    assert line[1:6] == (
+        "0 (0 to 1)",
+        "no estimate",
+        "1.72e+04 (0 to 4.07e+05)",
+        "no estimate",
+        "0.0465 (−0.32 to no bound)",
+    )
+    first = laws.verdicts[0]
+    wide = replace(first.one_floor, low=-inf, high=inf)
+    (told,) = exponent_lines([replace(first, one_floor=wide, own_floors=wide)])
+    assert told[3:6] == ("no estimate", "no bound to no bound", "no estimate")
+
+
+def test_a_number_without_an_interval_is_shown_where_it_means_anything(
+    plan: PlanRecord, rows: list[dict[str, Any]]
+) -> None:
+    laws = study_laws(plan, rows)
+    assert laws is not None
+    values = {"E": 0.5, "lnA": 200.0, "lnB": log(7.2), "alpha": -53.2, "beta": 0.236}
+    bare = {name: LawEstimate(value, nan, nan) for name, value in values.items()}
+    found = reading_lines(laws, [OtherReading("causal", "bare", bare)])
+    (line,) = [line for line in found if line[1] == "bare"]
+    assert line[2:] == (
+        "0.5 (no interval)",
+        "no estimate",
+        "7.2 (no interval)",
+        "no estimate",
+        "0.236 (no interval)",
+    )

@@ -241,6 +241,31 @@ def test_a_band_without_an_end_is_cut_where_its_axis_ends(
         assert layer(plot, "area")["mark"]["clip"] is True
 
 
+def test_a_band_that_covers_the_whole_axis_is_left_out_and_named(
+    report: ReportData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laws = report.laws
+    assert laws is not None
+    assert not isinstance(laws, str)
+    (one, other) = laws.multipliers
+    endless = tuple(replace(point, low=1e-14, high=inf) for point in one.curve)
+    wide = replace(laws, multipliers=(replace(one, curve=endless), other))
+    before = law_plots(report)[-1]
+    assert "Left out" not in before.caption
+    monkeypatch.setattr("paribus.report.report_data.study_laws", lambda _plan, _rows: wide)
+    plot = law_plots(replace(report))[-1]
+    assert plot.caption.endswith(
+        ' Left out, with no end on the axis: the band of "prefix against causal"; the table has it.'
+    )
+    assert {row["pair"] for row in drawn(plot, "area")} == {"same side against causal"}
+    assert {row["pair"] for row in drawn(plot, "line")} == {
+        "prefix against causal",
+        "same side against causal",
+    }
+    assert len(plot.numbers) == len(before.numbers)
+    assert plot.numbers[0][-1] == "1e-14 to no bound"
+
+
 def test_a_ladder_without_a_law_has_no_figure(report: ReportData) -> None:
     rows = tuple(row for row in report.findings.table.rows if row.get("size") not in (64, 96))
     own = replace(report, findings=replace(report.findings, table=RowTable(rows)))

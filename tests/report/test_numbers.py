@@ -6,6 +6,7 @@ from paribus.cli.terminal.plan_tables import format_line as on_the_terminal
 from paribus.cli.terminal.price_table import SIZE_LINES
 from paribus.report.arm_costs import _cost_line
 from paribus.report.numbers import (
+    compact,
     describe_each,
     distinguishing_digits,
     format_count,
@@ -140,6 +141,13 @@ def test_estimates_have_two_digits_and_other_numbers_three():
         "2",
     )
     assert (rough(float("inf")), significant(1e7)) == ("inf", "1e+07")
+    assert [compact(value) for value in (-0.32, 5773, 67864, -53.2, 2.41e-05)] == [
+        "−0.32",
+        "5773",
+        "6.79e+04",
+        "−53.2",
+        "2.41e-05",
+    ]
 
 
 def test_shares_are_whole_and_levels_exact():

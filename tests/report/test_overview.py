@@ -12,9 +12,16 @@ from sized_study import WIDE_GAINS, make_sized_study
 from paribus.analyse import compare
 from paribus.analyse.criterion import Criterion
 from paribus.report.arm_costs import cost_table
-from paribus.report.charts import CONTAINER, LEGEND_GAP, LETTER, SYMBOL, arm_colours
+from paribus.report.charts import (
+    CONTAINER,
+    LEGEND_GAP,
+    LETTER,
+    SYMBOL,
+    arm_colours,
+    multiline_label_expression,
+)
 from paribus.report.effect_plot import effect_plots
-from paribus.report.gain_chart import LINE, break_name
+from paribus.report.gain_chart import LEADING, LINE, break_name, row_labels
 from paribus.report.images import plot_files
 from paribus.report.markdown import markdown_report
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
@@ -186,6 +193,15 @@ def test_labels_of_the_effect_plot_are_broken_and_not_cut(material):
     assert all(len(line) <= LINE for line in break_name("a-b " * 20))
     plot, *_ = effect_plots(material)
     assert "slice(datum.label, " in str(plot.spec)
+    assert "'labelOffset': {'expr': '-7.5 * (length(" in str(plot.spec)
+
+
+def test_a_label_of_several_lines_is_centred_on_its_row():
+    axis = row_labels([["one"], ["two", "lines"]], 12, 160).to_dict()
+    lines = multiline_label_expression([["one"], ["two", "lines"]])
+    assert axis["labelExpr"] == lines
+    assert axis["labelOffset"] == {"expr": f"-7.5 * (length({lines}) - 1)"}
+    assert axis["labelLineHeight"] == LEADING == 15
 
 
 def test_columns_of_a_legend_have_room_for_wider_letters(material):

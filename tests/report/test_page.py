@@ -2,15 +2,31 @@
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from handmade_study import GAINS, SEEDS, add_lengths, make_study, sweep_record
+from handmade_study import (
+    GAINS,
+    SEEDS,
+    add_lengths,
+    make_study,
+    rewrite_plan,
+    sweep_record,
+)
 
 from paribus.record import Study
-from paribus.report.charts import DASHES, N_COLOURS, arm_colours, arm_dashes, printable_spec
+from paribus.report.charts import (
+    DASHES,
+    N_COLOURS,
+    arm_colours,
+    arm_dashes,
+    css_colour,
+    pair_colours,
+    printable_spec,
+)
 from paribus.report.curve_plots import difference_plots, learning_plot
 from paribus.report.effect_plot import effect_plots
 from paribus.report.page import render_page, study_plots
@@ -254,6 +270,56 @@ def test_more_arms_than_colours_differ_in_their_dashes():
     assert len({(shade, *dash) for shade, dash in zip(shades, dashes, strict=True)}) == len(order)
     assert arm_colours(order, ["arm 9"]).to_dict()["scale"]["range"] == [shades[9]]
     assert arm_dashes(order[:3]).to_dict() == {"value": DASHES[0]}
+
+
+def test_comparisons_of_one_arm_differ_in_colour_dashes_and_legend():
+    order = ["causal", "prefix", "shared"]
+    pairs = [("prefix", "prefix"), ("shared", "shared"), ("shared", "shared against prefix")]
+    colours, dashes = pair_colours(order, pairs)
+    scales = colours.to_dict()["scale"], dashes.to_dict()["scale"]
+    assert scales[0]["domain"] == scales[1]["domain"] == ["place-0", "place-1", "place-2"]
+    assert scales[0]["range"][:2] == [css_colour("arm-1"), css_colour("arm-2")]
+    assert len(set(scales[0]["range"])) == 3
+    assert css_colour("arm-0") not in scales[0]["range"]  # of the baseline
+    assert scales[1]["range"] == [DASHES[0], DASHES[0], DASHES[1]]
+    legend = colours.to_dict()["legend"]
+    assert "shared against prefix" in legend["labelExpr"]
+    assert legend["symbolType"] == "stroke"
+    _, whole = pair_colours(order, pairs[:2])
+    assert whole.to_dict() == {"value": DASHES[0]}
+
+
+def test_the_gain_along_training_has_a_key_for_each_comparison(tmp_path):
+    study = make_study(tmp_path)
+    design = study.read_plan()["design"]
+    pairs = [["prefix", "causal"], ["input hidden", "causal"], ["prefix", "input hidden"]]
+    rewrite_plan(study, design={**design, "comparisons": pairs, "control": None})
+    (plot,) = difference_plots(gather_report_data(study))
+    keys = {(row["pair"], row["key"]) for row in plot.spec["layer"][0]["data"]["values"]}
+    labels = ["prefix", "input hidden", "prefix against input hidden"]
+    assert keys == {(label, f"place-{place}") for place, label in enumerate(labels)}
+    assert {line[0] for line in plot.numbers} == {*labels}
+    shades = plot.spec["layer"][0]["encoding"]["color"]["scale"]["range"]
+    assert len(set(shades)) == 3
+
+
+def test_a_run_that_was_validated_once_is_a_point(tmp_path):
+    material = gather_report_data(make_study(tmp_path))
+    plot = learning_plot(material)
+    assert plot is not None
+    assert plot.caption.startswith("One thin line per seed, on")
+    assert len(plot.spec["layer"]) == 2
+    runs = {
+        arm: {seed: [row for row in rows if "valid_nats" in row][-1:] for seed, rows in own.items()}
+        for arm, own in material.findings.runs.items()
+    }
+    once = replace(material, findings=replace(material.findings, runs=runs))
+    plot = learning_plot(once)
+    assert plot is not None
+    assert plot.caption.startswith("One point per seed, which was validated once, on")
+    marks = plot.spec["layer"][-1]
+    assert marks["mark"]["opacity"] > 0.5
+    assert len(marks["data"]["values"]) == 3 * len(SEEDS)
 
 
 def test_what_the_control_is_worth_in_compute_is_told_too(tmp_path):

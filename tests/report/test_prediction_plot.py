@@ -72,7 +72,7 @@ def test_nothing_is_drawn_where_nothing_was_predicted(report: ReportData) -> Non
 
 def test_each_run_is_a_point_below_its_interval(report: ReportData) -> None:
     (plot,) = prediction_plot(report)
-    bars, ticks, points = drawn(plot.spec)
+    bars, ticks, points, _ = drawn(plot.spec)
     one, two = report.order[:2]
     assert [bar["arm"] for bar in bars] == [tick["arm"] for tick in ticks] == [one, two]
     assert (bars[0]["low"], bars[0]["high"], ticks[0]["loss"]) == (1.4, 1.6, 1.5)
@@ -93,6 +93,30 @@ def test_an_interval_without_an_end_is_cut(report: ReportData) -> None:
     assert low < 1.4 < 1.7 < high < 3
     assert "no bound" in plot.numbers[-1][-1]
     assert prediction_lines(report, report.predictions)[1][4] == "0.2 to no bound"
+
+
+def test_an_arrow_marks_where_an_interval_goes_on_beyond_the_axis(report: ReportData) -> None:
+    (plot,) = prediction_plot(report)
+    arrows, (low, high) = (
+        drawn(plot.spec)[-1],
+        plot.spec["layer"][0]["encoding"]["x"]["scale"]["domain"],
+    )
+    two = report.order[1]
+    assert [(one["arm"], one["shape"]) for one in arrows] == [
+        (two, "triangle-left"),
+        (two, "triangle-right"),
+    ]
+    assert low < arrows[0]["loss"] < low + 0.02 * (high - low)
+    assert high - 0.02 * (high - low) < arrows[1]["loss"] < high
+    assert plot.caption.endswith(
+        " An arrow marks an interval that goes on beyond the axis; the table has its end."
+    )
+
+
+def test_an_interval_within_the_axis_has_no_arrow(report: ReportData) -> None:
+    (plot,) = prediction_plot(replace(report, predictions=report.predictions[:1]))
+    assert len(plot.spec["layer"]) == 3
+    assert plot.caption.endswith("Each point is a run that was made afterwards.")
 
 
 def test_a_report_says_why_nothing_was_predicted(report: ReportData) -> None:

@@ -108,6 +108,38 @@ def arm_dashes(
     )
 
 
+def pair_colours(
+    order: Sequence[str], pairs: Sequence[tuple[str, str]]
+) -> tuple[alt.Color, alt.StrokeDash | alt.StrokeDashValue]:
+    """Colours and dashes of comparisons, each an arm and a label, by the key of its place.
+
+    A comparison has the colour of its arm. Further ones of the same arm have colours that no arm
+    of the chart has, as far as there are any, and dashes.
+    """
+    taken = {order.index(arm) % N_COLOURS for arm, _ in pairs}
+    free = [place for place in range(1, N_COLOURS) if place not in taken]
+    shades: list[str] = []
+    dashes: list[list[int]] = []
+    n_of_arm: dict[str, int] = {}
+    for arm, _ in pairs:
+        place, n_before = order.index(arm), n_of_arm.get(arm, 0)
+        n_of_arm[arm] = n_before + 1
+        n_colour = place % N_COLOURS
+        if n_before and free:
+            n_colour = free.pop()
+        shades.append(css_colour(f"arm-{n_colour}"))
+        dashes.append(DASHES[(place // N_COLOURS + n_before) % len(DASHES)])
+    labels = [label for _, label in pairs]
+    keys = [row_key(place) for place in range(len(pairs))]
+    has_dashes = any(dash != DASHES[0] for dash in dashes)
+    legend = arm_legend(labels, labels, has_strokes=has_dashes)
+    colours = alt.Color(f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=shades), legend=legend)
+    if not has_dashes:
+        return colours, alt.StrokeDashValue(DASHES[0])
+    scale = alt.Scale(domain=keys, range=dashes)
+    return colours, alt.StrokeDash(f"{KEY_FIELD}:N", scale=scale, legend=legend)
+
+
 def arm_legend(
     order: Sequence[str], drawn_arms: Sequence[str], has_strokes: bool = False
 ) -> alt.Legend:

@@ -17,7 +17,6 @@ from paribus.report.charts import (
     chart_spec,
     css_colour,
     layer_charts,
-    multiline_label_expression,
     row_key,
 )
 from paribus.report.gain_chart import (
@@ -26,6 +25,7 @@ from paribus.report.gain_chart import (
     compared_arms,
     finite_end,
     gain_axis,
+    row_labels,
     zero_line,
 )
 from paribus.report.numbers import format_plain, format_signed, quote_arm
@@ -34,6 +34,7 @@ from paribus.report.report_data import ReportData
 
 ROW_HEIGHT, EDGE = 46, 12  # pixels of an arm, and of all of them together
 THICK = 4  # pixels of a bar
+LABEL_SIZE, LABEL_WIDTH = 13, 170  # pixels
 MAX_ARMS = 10  # beside the control
 ChartRow = dict[str, Any]
 
@@ -156,13 +157,7 @@ def _chart(
 
 
 def _rows_axis(rows: Sequence[ChartRow]) -> alt.Y:
-    labels = alt.Axis(
-        labelFontSize=13,
-        labelColor=css_colour("ink"),
-        labelLimit=170,
-        labelExpr=multiline_label_expression([break_name(row["label"]) for row in rows]),
-        grid=False,
-    )
+    labels = row_labels([break_name(row["label"]) for row in rows], LABEL_SIZE, LABEL_WIDTH)
     return alt.Y("row:N", title=None, sort=list(map(row_key, range(len(rows)))), axis=labels)
 
 

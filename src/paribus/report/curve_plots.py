@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -13,6 +14,7 @@ from paribus.analyse import validation_bits_per_byte, validation_rows
 from paribus.analyse.curves import BAND_NOTE, NOT_ANNEALED
 from paribus.analyse.findings import ArmFinding
 from paribus.report.charts import (
+    KEY_FIELD,
     Plot,
     arm_colours,
     arm_dashes,
@@ -20,6 +22,8 @@ from paribus.report.charts import (
     chart_spec,
     css_colour,
     layer_charts,
+    pair_colours,
+    row_key,
 )
 from paribus.report.csv_tables import run_names
 from paribus.report.gain_chart import (
@@ -80,7 +84,7 @@ def learning_plot(report: ReportData) -> Plot | None:
     return Plot(
         key="learning",
         title="Learning curves",
-        caption="One thin line per seed, on validation text, under the objective of training."
+        caption=f"{_describe_marks(points)}, on validation text, under the objective of training."
         f" {capitalise(VALIDATION.direction)}; {NOT_ANNEALED}.{omitted}",
         spec=_learning_spec(points, report),
         heading=("arm", "seed", "tokens", VALIDATION.unit),
@@ -97,10 +101,32 @@ def _learning_spec(points: Mapping[str, Sequence[ChartRow]], report: ReportData)
     )
     tooltips = list(map(alt.Tooltip, POINT_TOOLTIPS))
     dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=tooltips)
+    layers = [lines, dots]
+    lone = _lone_points(points)
+    if lone:
+        marks = alt.Chart(chart_data(lone, report.order)).mark_circle(size=40, opacity=0.75)
+        layers.append(marks.encode(x=x, y=y, color=shade, tooltip=tooltips))
     ends = []
     for arm, own in points.items():
         ends.append(f"{quote_arm(arm)} ends at {_final_scores(own)}")
-    return chart_spec(layer_charts(lines, dots), f"Learning curves: {'; '.join(ends)}.", HEIGHT)
+    return chart_spec(layer_charts(*layers), f"Learning curves: {'; '.join(ends)}.", HEIGHT)
+
+
+def _lone_points(points: Mapping[str, Sequence[ChartRow]]) -> list[ChartRow]:
+    """The points of runs that have one alone, which no line shows."""
+    every = list(chain.from_iterable(points.values()))
+    n_points = Counter(point["run"] for point in every)
+    return [point for point in every if n_points[point["run"]] == 1]
+
+
+def _describe_marks(points: Mapping[str, Sequence[ChartRow]]) -> str:
+    """What is drawn of a run."""
+    n_lone = len(_lone_points(points))
+    if not n_lone:
+        return "One thin line per seed"
+    if n_lone == sum(map(len, points.values())):
+        return "One point per seed, which was validated once"
+    return "One thin line per seed, or a point where it was validated once"
 
 
 def _omitted_note(why: str, arms: Sequence[str]) -> str:
@@ -179,8 +205,8 @@ def _max_late_gain(arms: Sequence[ArmFinding]) -> float:
 
 def _difference_plot(key: str, title: str, arms: Sequence[ArmFinding], report: ReportData) -> Plot:
     steps, ends = [], []
-    for arm in arms:
-        steps += _gain_steps(arm, report)
+    for place, arm in enumerate(arms):
+        steps += _gain_steps(arm, place, report)
         last = format_signed(arm.gain_curve[-1].effect, 4)
         ends.append(f"{quote_comparison(arm, report.findings.baseline)} ends at {last}")
     chart = _difference_chart(steps, arms, report)
@@ -195,9 +221,10 @@ def _difference_plot(key: str, title: str, arms: Sequence[ArmFinding], report: R
     )
 
 
-def _gain_steps(arm: ArmFinding, report: ReportData) -> Iterator[ChartRow]:
+def _gain_steps(arm: ArmFinding, place: int, report: ReportData) -> Iterator[ChartRow]:
     for step in arm.gain_curve:
         yield {
+            KEY_FIELD: row_key(place),
             "arm": arm.name,
             "pair": report.findings.label(arm),
             "tokens": step.step,
@@ -217,9 +244,9 @@ def _step_cells(step: ChartRow) -> tuple[str, ...]:
 def _difference_chart(
     steps: Sequence[ChartRow], arms: Sequence[ArmFinding], report: ReportData
 ) -> alt.LayerChart:
-    x, names = TOKENS_AXIS, list(dict.fromkeys(arm.name for arm in arms))
-    base = alt.Chart(chart_data(steps, report.order))
-    shade, dash = arm_colours(report.order, names), arm_dashes(report.order, names)
+    x, base = TOKENS_AXIS, alt.Chart(chart_data(steps))
+    pairs = [(arm.name, report.findings.label(arm)) for arm in arms]
+    shade, dash = pair_colours(report.order, pairs)
     title = f"gain in {VALIDATION.unit}"
     low, gain = alt.Y("low:Q", title=title), alt.Y("gain:Q", title=title)
     band = base.mark_area(opacity=0.16).encode(

@@ -13,13 +13,13 @@ from paribus.report.charts import (
     chart_data,
     css_colour,
     layer_charts,
-    multiline_label_expression,
     row_key,
 )
 from paribus.report.gain_chart import (
     break_name,
     finite_end,
     gain_axis,
+    row_labels,
     zero_line,
 )
 from paribus.report.intervals import describe_deciding, digits_of, format_interval, percent_level
@@ -91,13 +91,7 @@ def _rows_axis(arms: Sequence[ArmFinding], report: ReportData) -> alt.Y:
         size = 13
     else:
         size = 12
-    labels = alt.Axis(
-        labelFontSize=size,
-        labelColor=css_colour("ink"),
-        labelLimit=160,
-        labelExpr=multiline_label_expression([label_lines(arm, report) for arm in arms]),
-        grid=False,
-    )
+    labels = row_labels([label_lines(arm, report) for arm in arms], size, limit=160)
     return alt.Y("row:N", title=None, sort=list(map(row_key, range(len(arms)))), axis=labels)
 
 

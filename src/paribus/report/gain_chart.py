@@ -11,7 +11,7 @@ from math import isfinite
 import altair as alt
 
 from paribus.analyse.findings import ArmFinding
-from paribus.report.charts import chart_data, css_colour
+from paribus.report.charts import chart_data, css_colour, multiline_label_expression
 from paribus.report.numbers import quote_arm
 from paribus.report.report_data import ReportData
 
@@ -62,6 +62,20 @@ def break_name(name: str) -> list[str]:
                 lines.append("")
             lines[-1] += piece
     return lines
+
+
+def row_labels(labels: Sequence[Sequence[str]], size: int, limit: int) -> alt.Axis:
+    """The axis of rows whose labels have several lines each; a label is centred on its row."""
+    lines = multiline_label_expression(labels)
+    return alt.Axis(
+        labelFontSize=size,
+        labelColor=css_colour("ink"),
+        labelLimit=limit,
+        labelLineHeight=LEADING,
+        labelExpr=lines,
+        labelOffset=alt.ExprRef(f"{-LEADING / 2} * (length({lines}) - 1)"),
+        grid=False,
+    )
 
 
 def zero_line(unit: str) -> alt.Chart:

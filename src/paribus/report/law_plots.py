@@ -24,7 +24,14 @@ from paribus.report.charts import (
 )
 from paribus.report.curve_plots import HEIGHT, ChartRow
 from paribus.report.laws import describe_interval
-from paribus.report.numbers import format_count, format_flops, score, significant
+from paribus.report.numbers import (
+    format_count,
+    format_flops,
+    join_words,
+    quote_arm,
+    score,
+    significant,
+)
 from paribus.report.report_data import ReportData
 from paribus.spec.yardstick import table_measure
 
@@ -150,12 +157,14 @@ def _multiplier_plot(multipliers: Sequence[LawMultiplier]) -> Plot:
             if point.factor is not None:
                 rows.append({"key": row_key(place), "pair": names[place], **vars(point)})
     title = "Compute multipliers"
+    endless = _endless_bands(rows, _multiplier_span(rows))
     return Plot(
         key="law-multiplier",
         title=title,
         caption="The compute that the second arm of a pair needs for the loss of the first, over"
         " that of the first. Above 1, the first arm saves compute. Bands are pointwise 95 %"
-        " intervals; lines are dashed beyond the data, at most a factor of 4.",
+        " intervals; lines are dashed beyond the data, at most a factor of 4."
+        f"{_describe_endless(endless)}",
         spec=chart_spec(_multiplier_chart(rows, names), f"{title} of {len(names)} pairs.", HEIGHT),
         heading=("pair", FLOPS_TITLE, "multiplier", "95 % interval"),
         numbers=tuple(
@@ -170,6 +179,29 @@ def _multiplier_plot(multipliers: Sequence[LawMultiplier]) -> Plot:
     )
 
 
+def _multiplier_span(rows: Sequence[ChartRow]) -> tuple[float, float]:
+    return _domain([1.0, *(row["factor"] for row in rows)], FACTOR_ROOM)
+
+
+def _endless_bands(rows: Sequence[ChartRow], span: tuple[float, float]) -> list[str]:
+    """Pairs whose band covers the whole axis wherever it is: it says nothing, and hides the
+    others.
+    """
+    ended: dict[str, bool] = {}
+    for row in rows:
+        is_inside = row["low"] > span[0] or row["high"] < span[1]
+        ended[row["pair"]] = ended.get(row["pair"], False) or is_inside
+    return [pair for pair, has_end in ended.items() if not has_end]
+
+
+def _describe_endless(pairs: Sequence[str]) -> str:
+    if not pairs:
+        return ""
+    names = join_words(list(map(quote_arm, pairs)))
+    band, them = ("the band", "it") if len(pairs) == 1 else ("the bands", "them")
+    return f" Left out, with no end on the axis: {band} of {names}; the table has {them}."
+
+
 def _multiplier_chart(rows: Sequence[ChartRow], names: Sequence[str]) -> alt.LayerChart:
     keys = [row_key(place) for place in range(len(names))]
     shades = [css_colour(f"arm-{(place + 1) % 8}") for place in range(len(names))]
@@ -180,13 +212,15 @@ def _multiplier_chart(rows: Sequence[ChartRow], names: Sequence[str]) -> alt.Lay
             title=None, orient="top", columns=1, labelLimit=0, labelExpr=label_expression(names)
         ),
     )
-    span = _domain([1.0, *(row["factor"] for row in rows)], FACTOR_ROOM)
+    span = _multiplier_span(rows)
+    endless = _endless_bands(rows, span)
     rows = [_within(row, span) for row in rows]
+    bounded = [row for row in rows if row["pair"] not in endless]
     x = log_axis(alt.X, "compute", FLOPS_TITLE)
     y = log_axis(alt.Y, "factor", "multiplier", span)
     tooltips = [alt.Tooltip("pair:N"), alt.Tooltip("factor:Q", format=".3~g")]
     band = (
-        alt.Chart(alt.Data(values=list(rows)))
+        alt.Chart(alt.Data(values=bounded))
         .mark_area(opacity=0.15, clip=True)
         .encode(x=x, y=log_axis(alt.Y, "low", "multiplier", span), y2=alt.Y2("high:Q"), color=shade)
     )

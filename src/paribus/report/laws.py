@@ -24,11 +24,14 @@ from paribus.report.ladder_gains import describe_ladder_gains, ladder_gain_lines
 from paribus.report.ladder_rates import describe_rate_law, ladder_rate_lines
 from paribus.report.numbers import (
     DASH,
+    compact,
+    describe_each,
     format_count,
     format_flops,
     format_signed,
     join_words,
     quote_arm,
+    rough,
     significant,
 )
 from paribus.report.report_data import ReportData
@@ -54,10 +57,12 @@ LAWS_NOTE = (
 OWN_MISFIT = (
     "; below 0.05 all points of the arm get a further variance, which accounts for their residuals"
 )
-POOLED_MISFIT = (
-    ", arm by arm. Below 0.05 for all arms together, all points get a further variance, which"
-    " accounts for their residuals; here it is {p}"
+POOLED_MISFIT = ", arm by arm; the p of all arms together is {p}. {consequence}"
+POOLED_OFF_LAW = (
+    "It is below 0.05, so the points of every arm get a further variance about its law, which"
+    " accounts for their residuals: {off_law}"
 )
+NO_OFF_LAW = "Below 0.05 the points of every arm would get a further variance about its law"
 LAW_HEADING = ("arm", "E", "A", "B", "α", "β", "lack of fit, p", "runs")
 EXPONENT_HEADING = (
     *("arm", "against", "exponent", "difference", "interval", "with an E each", "verdict"),
@@ -65,7 +70,7 @@ EXPONENT_HEADING = (
 SHARED_HEADING = (*EXPONENT_HEADING[:-1], "in this reading")
 READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
-NOT_RUN, NO_BOUND = "not run yet", "no bound"
+NOT_RUN, NO_BOUND, NO_ESTIMATE = "not run yet", "no bound", "no estimate"
 NO_SUCH_ARM = "the study has no such arm now"
 # An interval that ends beyond these has no end that means anything: of exponents, of A and B.
 MAX_EXPONENT, MAX_FACTOR = 10.0, 1e30
@@ -78,8 +83,33 @@ def describe_fit(laws: StudyLaws | str) -> str:
     if isinstance(laws, str):
         misfit = ""
     elif laws.fit.misfit_p_P is not None:
-        misfit = POOLED_MISFIT.format(p=significant(float(laws.fit.misfit_p_P[0])))
+        misfit = _describe_pooled_misfit(laws, float(laws.fit.misfit_p_P[0]))
     return LAWS_NOTE.format(misfit=misfit)
+
+
+def _describe_pooled_misfit(laws: StudyLaws, p: float) -> str:
+    """The p that no arm misses its law, and the further variance where it is small."""
+    consequence, off_law = NO_OFF_LAW, describe_off_law(laws)
+    if off_law:
+        consequence = POOLED_OFF_LAW.format(off_law=off_law)
+    return POOLED_MISFIT.format(p=significant(p), consequence=consequence)
+
+
+def describe_off_law(laws: StudyLaws) -> str:
+    """How far points lie off the law of each arm beyond what seeds explain, as a standard
+    deviation; nothing where laws fit.
+    """
+    deviations: dict[str, float] = {}
+    for cells, noise in zip(laws.fit.arms, laws.fit.noises, strict=True):
+        if noise.off_law[0] > 0:
+            deviations[quote_arm(cells.arm)] = sqrt(float(noise.off_law[0]))
+    if not deviations:
+        return ""
+    return f"as a standard deviation of the loss, {describe_each(deviations, _rough_percent)}"
+
+
+def _rough_percent(share: float) -> str:
+    return f"{rough(100 * share)} %"
 
 
 def law_lines(laws: StudyLaws) -> list[tuple[str, ...]]:
@@ -109,9 +139,9 @@ def exponent_lines(verdicts: Sequence[ExponentVerdict]) -> list[tuple[str, ...]]
                 one.arm,
                 one.against,
                 _SYMBOLS[one.exponent],
-                format_signed(found.estimate, 3),
+                _signed_estimate(found),
                 _signed_interval(found),
-                f"{format_signed(own.estimate, 3)} ({_signed_interval(own)})",
+                _signed_with_interval(own),
                 _exponent_word(one),
             )
         )
@@ -210,8 +240,9 @@ def describe_unbounded(laws: StudyLaws) -> str:
     if not names:
         return ""
     return (
-        f"Exponents without a bound: {', '.join(names)}. These runs say too little for a law. The"
-        " numbers below are shown, and nothing should be concluded from them."
+        f"Exponents without a bound: {', '.join(names)}. These runs say too little for a law. A"
+        " number that has no bound has no estimate below, and nothing should be concluded from the"
+        " others."
     )
 
 
@@ -321,22 +352,58 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
 
 
 def _estimate(one: LawEstimate, most: float = inf) -> str:
-    if isnan(one.low):
-        return f"{_end(one.estimate)} (no interval)"
-    low = "0" if one.low <= 0 else significant(one.low)
-    return f"{_end(one.estimate)} ({low} to {_end(one.high, most)})"
+    """E, A or B with its interval: numbers above 0."""
+    least = 1 / most
+    estimate = compact(one.estimate)
+    if one.estimate > most or one.estimate < least:
+        estimate = NO_ESTIMATE
+    low, high = "0", NO_BOUND
+    if one.low > least:
+        low = compact(one.low)
+    if one.high <= most and isfinite(one.high):
+        high = compact(one.high)
+    return _with_interval(one, estimate, low, high, has_end=low != "0" or high != NO_BOUND)
 
 
 def _exponent(one: LawEstimate) -> str:
     """An exponent with its interval; unlike the others it may be below 0."""
+    estimate, low, high = NO_ESTIMATE, NO_BOUND, NO_BOUND
+    if abs(one.estimate) <= MAX_EXPONENT:
+        estimate = compact(one.estimate)
+    if one.low >= -MAX_EXPONENT:
+        low = compact(one.low)
+    if one.high <= MAX_EXPONENT:
+        high = compact(one.high)
+    return _with_interval(one, estimate, low, high, has_end={low, high} != {NO_BOUND})
+
+
+def _with_interval(one: LawEstimate, estimate: str, low: str, high: str, has_end: bool) -> str:
+    """A number with the ends of its interval; of one without an end there is no estimate."""
     if isnan(one.low):
-        return f"{_end(one.estimate)} (no interval)"
-    low = significant(one.low) if one.low >= -MAX_EXPONENT else NO_BOUND
-    return f"{_end(one.estimate)} ({low} to {_end(one.high, MAX_EXPONENT)})"
+        if estimate == NO_ESTIMATE:
+            return NO_ESTIMATE
+        return f"{estimate} (no interval)"
+    if not has_end:
+        return NO_ESTIMATE
+    return f"{estimate} ({low} to {high})"
 
 
-def _end(value: float, most: float = inf) -> str:
-    return significant(value) if isfinite(value) and value <= most else NO_BOUND
+def _end(value: float) -> str:
+    return significant(value) if isfinite(value) else NO_BOUND
+
+
+def _signed_estimate(found: ExponentDifference) -> str:
+    """A difference of exponents; there is none where its interval has no end."""
+    if min(abs(found.low), abs(found.high)) > MAX_EXPONENT:
+        return NO_ESTIMATE
+    return format_signed(found.estimate, 3)
+
+
+def _signed_with_interval(found: ExponentDifference) -> str:
+    estimate = _signed_estimate(found)
+    if estimate == NO_ESTIMATE:
+        return NO_ESTIMATE
+    return f"{estimate} ({_signed_interval(found)})"
 
 
 def _signed_interval(found: ExponentDifference) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from paribus.analyse import column_of
 from paribus.analyse.plan_rules import plan_measure
 from paribus.report.hyperparameters import hyperparameters, last_stage_table, optimizer_name
+from paribus.report.ladder_methods import at_own_width, ladder_sentences
 from paribus.report.limits import describe_yardstick, sources_read
 from paribus.report.numbers import (
-    format_count,
     format_plural,
     join_words,
     percent_level,
@@ -20,6 +20,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.size_matches import match_sentences
 from paribus.report.stages import stage_names
 
 METHODS = "Methods"
@@ -53,13 +54,9 @@ def _sentences(material: ReportData) -> Iterator[str]:
     yield from _equal_sentences(material)
     yield from _text_sentences(material)
     yield from _training_sentences(material)
-    yield _rate_sentence(material)
-    seeds = len(material.findings.seeds)
-    yield (
-        f"Each arm is trained under {format_plural(seeds, 'seed')}; runs of the same seed are"
-        " paired."
-    )
-    yield from _ladder_sentences(material)
+    yield at_own_width(material, _rate_sentence(material))
+    yield at_own_width(material, _seed_sentence(material))
+    yield from ladder_sentences(material)
     yield (
         f"The primary measure is {describe_yardstick(material)}, in"
         f" {plan_measure(plan).unit}, on {_describe_items(material)}."
@@ -76,26 +73,9 @@ def _sentences(material: ReportData) -> Iterator[str]:
         yield f"Runs were made with {join_words(versions)}."
 
 
-def _ladder_sentences(material: ReportData) -> Iterator[str]:
-    """At which sizes and for how long arms are trained beside those of the verdicts."""
-    rungs = [rung for rung in material.plan.rungs if not rung.is_predicted]
-    if not rungs:
-        return
-    sizes = join_words([str(rung.size) for rung in rungs])
-    tokens = [n_tokens for rung in rungs for n_tokens in rung.tokens]
-    yield (
-        f"The arms of the ladder are also trained at the widths {sizes}, for"
-        f" {format_count(min(tokens))} to {format_count(max(tokens))} tokens, each run with its"
-        " whole schedule. The law"
-        " L = E + A/N^α + B/D^β is fitted to their losses by least squares of ln L, with one E for"
-        " all arms, N all parameters and D the tokens read; exponents are compared by F tests."
-    )
-    for rung in material.plan.rungs:
-        if rung.is_predicted:
-            yield (
-                f"Runs of the width {rung.size} on {format_count(rung.tokens[0])} tokens are not in"
-                " the fit; what the laws say of them was written down before they were made."
-            )
+def _seed_sentence(material: ReportData) -> str:
+    seeds = format_plural(len(material.findings.seeds), "seed")
+    return f"Each arm is trained under {seeds}; runs of the same seed are paired."
 
 
 def _torch_versions(material: ReportData) -> list[str]:
@@ -117,10 +97,8 @@ def _equal_sentences(material: ReportData) -> Iterator[str]:
             n_fields += marks[mark]
     if counts:
         yield f"Other fields and quantities of a run, {n_fields} in all: {join_words(counts)}."
+    yield from match_sentences(material)
     design = material.plan.design.table
-    match = design.get("match")
-    if match is not None and match["by"] != "nothing":
-        yield f"Arms are matched by {match['by'].replace('_', ' ')}."
     if design.get("budget") is not None:
         yield f"Arms are trained for equal {_BUDGETS[design['budget']]}."
 
@@ -200,7 +178,7 @@ def _training_sentences(material: ReportData) -> Iterator[str]:
     if shared and len(names) > 1:
         yield f"In the stage {names[-1]} all arms have {shared}."
     elif shared:
-        yield f"All arms have {shared}."
+        yield at_own_width(material, f"All arms have {shared}.")
 
 
 def _shared_lengths(material: ReportData, stage: str = "") -> str:

@@ -13,6 +13,7 @@ MINUS = "−"
 DASH = "–"
 MAX_LISTED = 3  # so many are told one by one
 DIGITS = 3  # of a number in short
+MAX_WHOLE = 10_000  # above it a number that may be of any size has an exponent
 ROUGH = 2  # digits of what is an estimate of noise itself
 LEVEL_DIGITS = 4
 SCORE_DECIMALS = 4
@@ -104,6 +105,13 @@ def significant(value: float, digits: int = DIGITS) -> str:
     if whole:
         return f"{value:.0f}"
     return f"{value:.{digits}g}"
+
+
+def compact(value: float, digits: int = DIGITS) -> str:
+    """-0.32 → −0.32, 5773 → 5773, 67864 → 6.79e+04: a number that may be of any size."""
+    if abs(value) >= MAX_WHOLE:
+        return true_minus(f"{value:.{digits}g}")
+    return true_minus(significant(value, digits))
 
 
 def format_count(number: float, digits: int = DIGITS) -> str:

@@ -121,7 +121,7 @@ def _control_phrases(control: ControlFinding, report: ReportData) -> Iterator[st
         bound = "no bound yet"
     else:
         digits = decimals_for_width(abs(control.effect - control.low), unit)
-        bound = f"a loss of at least {format_plain(control.low, digits)}"
+        bound = _describe_bound(control.low, digits)
     verb = "loses" if control.effect >= 0 else "gains"
     effect = with_unit(format_plain(abs(control.effect), digits), unit)
     baseline = quote_arm(report.findings.baseline)
@@ -130,3 +130,10 @@ def _control_phrases(control: ControlFinding, report: ReportData) -> Iterator[st
         f"({bound}, one-sided at {percent_level(control.level)},"
         f" {format_plural(len(control.losses), 'paired seed')})"
     )
+
+
+def _describe_bound(low: float, digits: int) -> str:
+    """The one-sided bound of a loss; below zero it is one of a gain."""
+    if low < 0:
+        return f"a gain of at most {format_plain(-low, digits)}"
+    return f"a loss of at least {format_plain(low, digits)}"

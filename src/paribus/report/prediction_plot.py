@@ -15,16 +15,17 @@ from paribus.report.charts import (
     chart_spec,
     css_colour,
     layer_charts,
-    multiline_label_expression,
     row_key,
 )
-from paribus.report.gain_chart import LEADING, break_name
+from paribus.report.gain_chart import LEADING, break_name, row_labels
 from paribus.report.laws import describe_outcome, describe_prediction_interval, predicted_losses
 from paribus.report.numbers import format_count, score
 from paribus.report.report_data import ReportData
 
 ROW_HEIGHT, EDGE = 46, 12  # pixels of an arm, and of all of them together
 THICK = 10  # pixels of a bar
+LABEL_SIZE, LABEL_WIDTH = 13, 170  # pixels
+ARROW, INSET = 130, 0.01  # square pixels of an arrow, and how far inside: a share of the axis
 ROOM = 1.02  # on either side of what the axis shows: a factor
 SEED_OFFSET = 13  # pixels below the bar
 ChartRow = dict[str, Any]
@@ -55,7 +56,7 @@ def prediction_plot(report: ReportData) -> list[Plot]:
         title=title,
         caption=f"Bars are 95 % prediction intervals for the mean over {first.n_seeds} seeds at"
         f" {format_count(first.tokens)} tokens, with a tick at the prediction. Each point is a run"
-        " that was made afterwards. An interval that has no end is cut.",
+        f" that was made afterwards.{_describe_arrows(bars, points)}",
         spec=spec,
         heading=("arm", "seed", report.measure.unit, "predicted", "95 % interval"),
         numbers=tuple(_number_lines(bars, points)),
@@ -101,6 +102,30 @@ def _number_lines(bars: Sequence[ChartRow], points: Sequence[ChartRow]) -> list[
     return lines
 
 
+def _arrows(bars: Sequence[ChartRow], span: tuple[float, float]) -> list[ChartRow]:
+    """An arrow at each end of the axis where an interval goes on beyond it."""
+    arrows: list[ChartRow] = []
+    inset = INSET * (span[1] - span[0])
+    for bar in bars:
+        row = _without_ends(bar)
+        if bar["low"] < span[0]:
+            arrows.append({**row, "loss": span[0] + inset, "shape": "triangle-left"})
+        if bar["high"] > span[1]:
+            arrows.append({**row, "loss": span[1] - inset, "shape": "triangle-right"})
+    return arrows
+
+
+def _without_ends(bar: ChartRow) -> ChartRow:
+    """A row without the ends of its interval, for one that has no end cannot be written."""
+    return {name: value for name, value in bar.items() if name not in ("low", "high")}
+
+
+def _describe_arrows(bars: Sequence[ChartRow], points: Sequence[ChartRow]) -> str:
+    if not _arrows(bars, _domain(bars, points)):
+        return ""
+    return " An arrow marks an interval that goes on beyond the axis; the table has its end."
+
+
 def _chart(
     bars: Sequence[ChartRow],
     points: Sequence[ChartRow],
@@ -114,14 +139,7 @@ def _chart(
     unit = report.measure.unit
     x = _loss_axis("loss", unit, span)
     keys = [row_key(place) for place in range(len(bars))]
-    axis = alt.Axis(
-        labelFontSize=13,
-        labelColor=css_colour("ink"),
-        labelLimit=170,
-        labelExpr=multiline_label_expression(labels),
-        grid=False,
-    )
-    y = alt.Y("row:N", title=None, sort=keys, axis=axis)
+    y = alt.Y("row:N", title=None, sort=keys, axis=row_labels(labels, LABEL_SIZE, LABEL_WIDTH))
     shade = alt.Color("shade:N", scale=None, legend=None)
     tooltips = [alt.Tooltip(f"{name}:N") for name in ("arm", "score", "interval", "words")]
     rules = (
@@ -145,7 +163,21 @@ def _chart(
         .mark_circle(size=46, opacity=0.9, yOffset=SEED_OFFSET)
         .encode(x=x, y=y, color=shade, tooltip=[alt.Tooltip("seed:N"), alt.Tooltip("score:N")])
     )
-    return layer_charts(rules, ticks, dots)
+    arrows = _arrows(bars, span)
+    if not arrows:
+        return layer_charts(rules, ticks, dots)
+    heads = (
+        alt.Chart(chart_data(arrows))
+        .mark_point(size=ARROW, filled=True, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            color=shade,
+            shape=alt.Shape("shape:N", scale=None, legend=None),
+            tooltip=tooltips,
+        )
+    )
+    return layer_charts(rules, ticks, dots, heads)
 
 
 def _loss_axis(field: str, unit: str, span: tuple[float, float]) -> alt.X:
