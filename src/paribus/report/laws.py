@@ -7,8 +7,10 @@ from math import inf, isfinite, isnan, sqrt
 from typing import Any
 
 from paribus.analyse.law_sensitivity import COMMON, OtherReading
+from paribus.analyse.laws.bounds import MAX_EXPONENT, MAX_FACTOR, NO_BOUND
 from paribus.analyse.laws.exponents import SAME, UNDECIDED, ExponentDifference, ExponentVerdict
 from paribus.analyse.laws.fit import LawEstimate
+from paribus.analyse.laws.misfit import LEAST_P
 from paribus.analyse.laws.points import unlogged
 from paribus.analyse.laws.prediction import (
     LawPrediction,
@@ -44,10 +46,10 @@ PREDICTIONS_TITLE = "Predicted before it was run"
 READINGS_TITLE = "The laws under other readings"
 READINGS_NOTE = (
     "The bootstrap keeps or turns the residuals of whole cells, the same in all arms. Where arms"
-    " miss their laws together, a variance of each size and duration accounts for that. N without"
-    " embeddings leaves out the table of tokens. With equal noise every run counts alike; it is"
-    " shown where noise differs. Huber's loss of ln L with δ = 0.001 is fitted to each arm alone;"
-    " its intervals come from redrawn cells, and need a fourth size."
+    " miss their laws together, what all of them share at a size and duration has a variance of"
+    " its own. N without embeddings leaves out the table of tokens. With equal noise every run"
+    " counts alike; it is shown where noise differs. Huber's loss of ln L with δ = 0.001 is fitted"
+    " to each arm alone; its intervals come from redrawn cells, and need a fourth size."
 )
 LAWS_NOTE = (
     "L = E + A/N^α + B/D^β, with N all parameters, D tokens read and L the primary yardstick."
@@ -70,10 +72,8 @@ EXPONENT_HEADING = (
 SHARED_HEADING = (*EXPONENT_HEADING[:-1], "in this reading")
 READING_HEADING = ("arm", "reading", "E", "A", "B", "α", "β")
 PREDICTION_HEADING = ("arm", "parameters", "tokens", "predicted", "interval", "measured", "")
-NOT_RUN, NO_BOUND, NO_ESTIMATE = "not run yet", "no bound", "no estimate"
+NOT_RUN, NO_ESTIMATE = "not run yet", "no estimate"
 NO_SUCH_ARM = "the study has no such arm now"
-# An interval that ends beyond these has no end that means anything: of exponents, of A and B.
-MAX_EXPONENT, MAX_FACTOR = 10.0, 1e30
 _SYMBOLS = {"alpha": "α", "beta": "β"}
 
 
@@ -92,7 +92,10 @@ def _describe_pooled_misfit(laws: StudyLaws, p: float) -> str:
     consequence, off_law = NO_OFF_LAW, describe_off_law(laws)
     if off_law:
         consequence = POOLED_OFF_LAW.format(off_law=off_law)
-    return POOLED_MISFIT.format(p=significant(p), consequence=consequence)
+    known_p = f"below {LEAST_P:g}"
+    if p > LEAST_P:
+        known_p = significant(p)
+    return POOLED_MISFIT.format(p=known_p, consequence=consequence)
 
 
 def describe_off_law(laws: StudyLaws) -> str:
@@ -358,9 +361,9 @@ def _estimate(one: LawEstimate, most: float = inf) -> str:
     if one.estimate > most or one.estimate < least:
         estimate = NO_ESTIMATE
     low, high = "0", NO_BOUND
-    if one.low > least:
+    if least < one.low <= most:
         low = compact(one.low)
-    if one.high <= most and isfinite(one.high):
+    if least <= one.high <= most and isfinite(one.high):
         high = compact(one.high)
     return _with_interval(one, estimate, low, high, has_end=low != "0" or high != NO_BOUND)
 
@@ -370,9 +373,9 @@ def _exponent(one: LawEstimate) -> str:
     estimate, low, high = NO_ESTIMATE, NO_BOUND, NO_BOUND
     if abs(one.estimate) <= MAX_EXPONENT:
         estimate = compact(one.estimate)
-    if one.low >= -MAX_EXPONENT:
+    if abs(one.low) <= MAX_EXPONENT:
         low = compact(one.low)
-    if one.high <= MAX_EXPONENT:
+    if abs(one.high) <= MAX_EXPONENT:
         high = compact(one.high)
     return _with_interval(one, estimate, low, high, has_end={low, high} != {NO_BOUND})
 

@@ -2,10 +2,8 @@
 
 from math import inf, nan
 
-from paribus.analyse.laws import bounds
 from paribus.analyse.laws.bounds import bounded, known_ends, unbounded_exponents
 from paribus.analyse.laws.fit import LawEstimate
-from paribus.report import laws as report_laws
 
 
 def test_ends_within_the_limits_stay_as_they_are():
@@ -34,9 +32,3 @@ def test_a_number_without_an_interval_has_no_known_end():
     assert known_ends("A", alone) == (None, None)
     estimates = {"alpha": LawEstimate(12.0, nan, nan), "beta": LawEstimate(0.3, nan, nan)}
     assert unbounded_exponents(estimates) == ["alpha"]
-
-
-def test_reports_have_the_same_limits():
-    assert report_laws.MAX_EXPONENT == bounds.MAX_EXPONENT
-    assert report_laws.MAX_FACTOR == bounds.MAX_FACTOR
-    assert report_laws.NO_BOUND == bounds.NO_BOUND
