@@ -51,7 +51,7 @@ def test_sizes_durations_and_seeds_are_said(report):
         "On the ladder, all arms are also trained at the widths 64, 96, 128 and 192, for 2, 8 and"
         " 32 tokens for each parameter of the baseline outside of embeddings (120k to 16M tokens),"
         " under 3 seeds. Each run has its whole schedule. Arms have as many layers as at their own"
-        " width, and heads of 16 dimensions."
+        " width, and more heads of the same size where they are wider."
     )
     assert "and at most" not in said
 

@@ -99,15 +99,10 @@ def _shape_sentences(report: ReportData) -> Iterator[str]:
     layers = "as many layers as at their own width"
     if ladder["depth"] == "proportional":
         layers = "layers in proportion to the width"
-    yield f"Arms have {layers}, and heads of {_head_width(report)} dimensions."
-
-
-def _head_width(report: ReportData) -> int:
-    own = report.plan.design.table["ladder"]["d_head"]
-    if own is not None:
-        return own
-    base = report.resolved_architecture(report.order[0])
-    return base.d_model // base.stack.layers[0].attention.n_heads
+    heads = "more heads of the same size where they are wider"
+    if ladder["d_head"] is not None:
+        heads = f"heads of {ladder['d_head']} dimensions"
+    yield f"Arms have {layers}, and {heads}."
 
 
 def _rate_sentences(report: ReportData) -> Iterator[str]:
