@@ -154,7 +154,7 @@ def test_arms_are_asked_together_for_misfit_and_those_of_older_plans_one_by_one(
     assert ladder_fit(plan, moved).pools_misfit
     assert not ladder_fit(older, moved).pools_misfit
     assert "below 0.05 all points of the arm get a further variance" in describe_fit(one_by_one)
-    pooled = re.search(r"for all arms together, .*; here it is (\S+)\. Def", describe_fit(together))
+    pooled = re.search(r"the p of all arms together is (\S+)\. It is below", describe_fit(together))
     assert pooled
     assert float(pooled[1]) < 1e-6
 

@@ -104,6 +104,10 @@ class Ranks:
 
 
 SINGLE_RANK = Ranks()
+# A group that is freed waits for its threads, and a thread may wait for the interpreter's lock to
+# free a tensor. The last to hold a group is the module of DDP, which is freed under that lock: both
+# then wait forever. So groups stay until the process ends.
+_kept_groups: list[Any] = []
 
 
 @contextmanager
@@ -120,6 +124,7 @@ def join_ranks(device: torch.device, fsdp: bool = False) -> Iterator[tuple[Ranks
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    _kept_groups.append(dist.group.WORLD)
     try:
         shard_device = device if fsdp else None
         yield Ranks(dist.get_rank(), dist.get_world_size(), shard_device), device

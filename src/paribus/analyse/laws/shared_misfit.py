@@ -115,7 +115,7 @@ def fit_sharing(fit: LawFit) -> SharingFit:
 
 
 def fit_of_one_law(fit: LawFit) -> LawFit:
-    """The same laws, for intervals of one of them by itself. What a rung shares moves a law, and
+    """A fit of laws, for intervals of one of them by itself. What a rung shares moves a law, and
     does not move a difference: how large it is, only rungs less the numbers of a law can say.
     """
     n_rungs = len({rung for cells in fit.arms for rung in cells.rungs})
