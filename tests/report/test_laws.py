@@ -26,6 +26,7 @@ from handmade_ladder import (
 )
 
 from paribus.analyse.run_table import RowTable, column_of, select_rows
+from paribus.analyse.study_laws import StudyLaws
 from paribus.report.charts import Plot, arm_key
 from paribus.report.ladder_gains import GAINS_TITLE, ladder_gain_heading
 from paribus.report.law_plots import BEYOND, law_plots, run_points
@@ -223,12 +224,18 @@ def test_a_multiplier_is_dashed_where_either_arm_leaves_its_data(plots: dict[str
     assert ["beyond the data" in line[1] for line in plot.numbers] == beyond
 
 
-def test_a_band_without_an_end_is_cut_where_its_axis_ends(
-    report: ReportData, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def fitted_laws(report: ReportData) -> StudyLaws:
+    """The laws of a report that has them."""
     laws = report.laws
     assert laws is not None
     assert not isinstance(laws, str)
+    return laws
+
+
+def test_a_band_without_an_end_is_cut_where_its_axis_ends(
+    report: ReportData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laws = fitted_laws(report)
     (one, other) = laws.multipliers
     endless = [replace(one.curve[0], high=inf), *one.curve[1:]]
     curves = {arm: (replace(curve[0], high=inf), *curve[1:]) for arm, curve in laws.curves.items()}
@@ -244,9 +251,7 @@ def test_a_band_without_an_end_is_cut_where_its_axis_ends(
 def test_a_band_that_covers_the_whole_axis_is_left_out_and_named(
     report: ReportData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    laws = report.laws
-    assert laws is not None
-    assert not isinstance(laws, str)
+    laws = fitted_laws(report)
     (one, other) = laws.multipliers
     endless = tuple(replace(point, low=1e-14, high=inf) for point in one.curve)
     wide = replace(laws, multipliers=(replace(one, curve=endless), other))

@@ -21,6 +21,16 @@ NOISE = 0.001  # standard deviation of ln loss between seeds
 PARAMETERS = {64: 60_000, 96: 130_000, 128: 230_000, 192: 500_000}
 LARGEST, LARGEST_PARAMETERS = 352, 1_700_000  # of the run that is predicted
 RATIOS = (2, 8, 32)  # tokens for each parameter
+LADDER_TABLE = {  # as the design has it
+    "sizes": [*PARAMETERS],
+    "tokens_per_parameter": [*RATIOS],
+    "max_tokens": None,
+    "d_head": None,
+    "depth": "fixed",
+    "rate_power": 0.0,
+    "rate_sizes": None,
+    "n_seeds": len(SEEDS),
+}
 TOKENS_A_STEP = 512
 
 
@@ -63,7 +73,8 @@ def make_ladder_report(root: Path) -> ReportData:
     report = gather_report_data(make_study(root, gains=GAINS))
     sizes = {**PARAMETERS, LARGEST: LARGEST_PARAMETERS}
     rungs = [_rung(report.plan, size, n_parameters) for size, n_parameters in sizes.items()]
-    design = report.plan.design.model_copy(update={"control": None})
+    table = {**report.plan.design.table, "ladder": LADDER_TABLE}
+    design = report.plan.design.model_copy(update={"control": None, "table": table})
     plan = report.plan.model_copy(update={"rungs": rungs, "design": design})
     rows = (*report.findings.table.rows, *_ladder_rows(report, plan))
     findings = replace(report.findings, plan=plan, table=RowTable(rows))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from paribus.record.plan import RungRecord
 from paribus.report.laws import describe_off_law
@@ -31,13 +32,15 @@ def ladder_sentences(report: ReportData) -> Iterator[str]:
     rungs = [rung for rung in report.plan.rungs if not rung.is_predicted]
     if not rungs:
         return
+    ladder = report.plan.design.table["ladder"]
     yield (
         f"On the ladder, {_ladder_arms(report, rungs)} are also trained at the widths"
-        f" {_join_sizes([rung.size for rung in rungs])}, for {_describe_durations(report, rungs)}"
-        f"{_describe_seeds(report)}. Each run has its whole schedule."
+        f" {_join_sizes([rung.size for rung in rungs])}, for"
+        f" {_describe_durations(ladder, rungs)}, under {format_plural(ladder['n_seeds'], 'seed')}."
+        " Each run has its whole schedule."
     )
-    yield from _shape_sentences(report)
-    yield from _rate_sentences(report)
+    yield _shape_sentence(ladder)
+    yield from _rate_sentences(report, ladder)
     yield (
         "The law L = E + A/N^α + B/D^β is fitted to their losses by least squares of ln L, with"
         f" one E for all arms, N all parameters and D the tokens read{_describe_weights(report)};"
@@ -69,13 +72,10 @@ def _ladder_arms(report: ReportData, rungs: Sequence[RungRecord]) -> str:
     return "all arms"
 
 
-def _describe_durations(report: ReportData, rungs: Sequence[RungRecord]) -> str:
+def _describe_durations(ladder: Mapping[str, Any], rungs: Sequence[RungRecord]) -> str:
     """For how many tokens, and per parameter as the design says it."""
     tokens = [n_tokens for rung in rungs for n_tokens in rung.tokens]
     span = f"{format_count(min(tokens))} to {format_count(max(tokens))} tokens"
-    ladder = report.plan.design.table.get("ladder")
-    if ladder is None:
-        return span
     ratios = ladder["tokens_per_parameter"]
     each = join_words([f"{ratio:g}" for ratio in ratios])
     words = f"{each} tokens for each parameter of the baseline outside of embeddings"
@@ -84,45 +84,33 @@ def _describe_durations(report: ReportData, rungs: Sequence[RungRecord]) -> str:
     return f"{words} ({span})"
 
 
-def _describe_seeds(report: ReportData) -> str:
-    ladder = report.plan.design.table.get("ladder")
-    if ladder is None:
-        return ""
-    return f", under {format_plural(ladder['n_seeds'], 'seed')}"
-
-
-def _shape_sentences(report: ReportData) -> Iterator[str]:
+def _shape_sentence(ladder: Mapping[str, Any]) -> str:
     """What else grows with the width."""
-    ladder = report.plan.design.table.get("ladder")
-    if ladder is None:
-        return
     layers = "as many layers as at their own width"
     if ladder["depth"] == "proportional":
         layers = "layers in proportion to the width"
     heads = "more heads of the same size where they are wider"
     if ladder["d_head"] is not None:
         heads = f"heads of {ladder['d_head']} dimensions"
-    yield f"Arms have {layers}, and {heads}."
+    return f"Arms have {layers}, and {heads}."
 
 
-def _rate_sentences(report: ReportData) -> Iterator[str]:
+def _rate_sentences(report: ReportData, ladder: Mapping[str, Any]) -> Iterator[str]:
     """How the learning rate follows the size."""
-    ladder = report.plan.design.table.get("ladder")
-    if ladder is None:
-        return
     power, own = ladder["rate_power"], _own_width(report)
     factor = f"(width / {own})^{true_minus(f'{power:g}')}"
     if ladder["rate_sizes"]:
-        yield from _swept_rate_sentences(report, factor)
+        yield from _swept_rate_sentences(report, ladder, factor)
     elif power:
         yield f"The rate of an arm on the ladder is that at the width {own} times {factor}."
     else:
         yield f"The rate of an arm on the ladder is that at the width {own}."
 
 
-def _swept_rate_sentences(report: ReportData, factor: str) -> Iterator[str]:
+def _swept_rate_sentences(
+    report: ReportData, ladder: Mapping[str, Any], factor: str
+) -> Iterator[str]:
     """Where rates of a ladder were swept, and the power law that they follow."""
-    ladder = report.plan.design.table["ladder"]
     centred = ""
     if ladder["rate_power"]:
         centred = f", with grids centred at the written rate times {factor}"

@@ -85,7 +85,6 @@ def test_the_variance_that_other_arms_help_to_find_scatters_less():
     runs = arms_off(20, 0.005)
     alone, together = (fit_planted(runs, pools_misfit=pools) for pools in (False, True))
     own, pooled = (np.log(fit.noises[0].off_law) for fit in (alone, together))
-    assert (pooled >= own).all()
     assert pooled.std() < 0.85 * own.std()
     assert np.sqrt(np.exp(pooled.mean())) == pytest.approx(0.005, rel=0.15)
 
