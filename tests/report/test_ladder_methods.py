@@ -39,8 +39,8 @@ def test_sizes_durations_and_seeds_are_said(report):
     assert said.startswith(
         "On the ladder, all arms are also trained at the widths 64, 96, 128 and 192, for 2, 8 and"
         " 32 tokens for each parameter of the baseline outside of embeddings (120k to 16M tokens),"
-        " under 3 seeds. Each run has its whole schedule. Arms have as many layers as at their own"
-        " width, and more heads of the same size where they are wider."
+        " under 3 seeds. Each run has its whole schedule. Arms have as many layers as at the"
+        " width 32, and more heads of the same size where they are wider."
     )
     assert "and at most" not in said
 

@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 import pytest
+from handmade_ladder import LADDER_TABLE
 from handmade_study import make_study
 
 from paribus.analyse.laws.prediction import LawPrediction, read_prediction
@@ -155,11 +156,14 @@ def test_the_methods_of_a_study_with_a_ladder_say_how_it_was_climbed(report: Rep
         RungRecord(size=size, tokens=tokens, arms=report.plan.arms, is_predicted=size == 352)
         for size, tokens in ((64, [1_500_000, 6_000_000]), (96, [13_400_000]), (352, [94_000_000]))
     )
-    plan = report.plan.model_copy(update={"rungs": [low, high, largest]})
+    table = {**report.plan.design.table, "ladder": {**LADDER_TABLE, "max_tokens": 96_000_000}}
+    design = report.plan.design.model_copy(update={"table": table})
+    plan = report.plan.model_copy(update={"rungs": [low, high, largest], "design": design})
     own = replace(report, findings=replace(report.findings, plan=plan))
     assert r"N\textasciicircum{}$\alpha$" in latex_table(own)
     text = methods(own)
-    assert "trained at the widths 64 and 96, for 1.5M to 13.4M tokens" in text
+    assert "trained at the widths 64 and 96, for 2, 8 and 32 tokens" in text
+    assert "and at most 96M (1.5M to 13.4M tokens), under 3 seeds" in text
     assert "Runs of the width 352 on 94M tokens are not in the fit" in text
     assert "L = E + A/N^α + B/D^β" not in methods(report)
 

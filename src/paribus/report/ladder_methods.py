@@ -39,7 +39,7 @@ def ladder_sentences(report: ReportData) -> Iterator[str]:
         f" {_describe_durations(ladder, rungs)}, under {format_plural(ladder['n_seeds'], 'seed')}."
         " Each run has its whole schedule."
     )
-    yield _shape_sentence(ladder)
+    yield _shape_sentence(report, ladder)
     yield from _rate_sentences(report, ladder)
     yield (
         "The law L = E + A/N^α + B/D^β is fitted to their losses by least squares of ln L, with"
@@ -84,9 +84,9 @@ def _describe_durations(ladder: Mapping[str, Any], rungs: Sequence[RungRecord]) 
     return f"{words} ({span})"
 
 
-def _shape_sentence(ladder: Mapping[str, Any]) -> str:
+def _shape_sentence(report: ReportData, ladder: Mapping[str, Any]) -> str:
     """What else grows with the width."""
-    layers = "as many layers as at their own width"
+    layers = f"as many layers as at the width {_own_width(report)}"
     if ladder["depth"] == "proportional":
         layers = "layers in proportion to the width"
     heads = "more heads of the same size where they are wider"
