@@ -15,6 +15,8 @@ from paribus.analyse import (
     trained_count,
 )
 from paribus.analyse.criterion import Criterion
+from paribus.analyse.judgement import judgement_with_word
+from paribus.analyse.verdict import WORDS_BEFORE_T, Verdict, is_decided_before
 from paribus.errors import SpecError
 
 BASELINE: dict[int, float] = {1: 3.1, 2: 3.2, 3: 3.0, 4: 3.15, 5: 3.05}
@@ -223,3 +225,38 @@ def test_a_family_is_read_at_declared_looks_and_of_named_arms() -> None:
             match=r"comparisons: good against .*; name one or more pairs of different arms",
         ):
             judge_family(arms, "base", measure=LOWER, comparisons=pairs)
+
+
+HEAPS = Verdict("bimodal", "2 of 5 learnt")
+
+
+def test_words_that_need_no_t_come_before_those_of_t_in_their_order() -> None:
+    for place, word in enumerate(WORDS_BEFORE_T):
+        assert is_decided_before(word, "better")
+        assert not is_decided_before("better", word)
+        assert not is_decided_before(word, word)
+        assert all(is_decided_before(word, later) for later in WORDS_BEFORE_T[place + 1 :])
+    assert not is_decided_before("better", "equivalent")
+
+
+def test_a_word_that_needs_no_t_takes_the_place_of_one_of_t_and_of_its_interval() -> None:
+    found = judgement_with_word(judge_arm(BASELINE, BETTER, measure=LOWER), HEAPS)
+    assert (found.verdict, found.comparison) == (HEAPS, None)
+    assert found.description == "bimodal: 2 of 5 learnt."
+
+
+def test_a_word_that_is_decided_earlier_stays() -> None:
+    same = judge_arm(BASELINE, BASELINE, measure=LOWER)
+    assert judgement_with_word(same, HEAPS) == same
+    blind = Verdict("manipulation not shown", "tuned is not better than untuned")
+    found = judge_arm(BASELINE, BETTER, measure=LOWER)
+    assert judgement_with_word(judgement_with_word(found, blind), HEAPS).verdict == blind
+
+
+def test_an_arm_that_failed_more_often_stays_unstable_and_says_no_word_of_t() -> None:
+    failing = judge_arm(BASELINE, _failing(BETTER, 2, 5), measure=LOWER)
+    found = judgement_with_word(failing, HEAPS)
+    assert str(found.verdict) == (
+        "unstable, the arm trained in 3 of 5; where both trained, bimodal: 2 of 5 learnt"
+    )
+    assert found.comparison is None

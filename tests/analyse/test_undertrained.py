@@ -216,3 +216,31 @@ def test_one_noise_for_all_arms_gives_such_a_pair_no_word_either(tmp_path: Path)
     study.write_plan(plan)
     below_unigrams(study, "input hidden", 1)
     assert study_findings(study).arm("input hidden").judgement.verdict.word == "no verdict"
+
+
+def judged(arm: dict[int, float | None], short: dict[str, dict[int, float]], later: bool) -> str:
+    """The verdict on an arm beside a baseline, by when runs that are too short are decided on."""
+    baseline = {seed: None if seed in short.get("a", {}) else own for seed, own in BASE.items()}
+    runs = UndertrainedRuns(short, None, later)
+    found = judge_family({"a": baseline, "b": arm}, "a", LOWER, undertrained_runs=runs)
+    return str(found["b", "a"].verdict)
+
+
+def test_unstable_is_decided_before_runs_that_are_too_short() -> None:
+    arm = {1: None, 2: None, 3: 1.8, 4: 1.9}
+    short = {"b": {1: 5.3}}
+    assert judged(arm, short, True) == (
+        "unstable, runs diverged in 1 of 4 seeds of the arm and in 0 of the baseline; others were"
+        " not trained long enough (b in 1 of 4 seeds)"
+    )
+    older = "no verdict: not trained long enough (b in 1 of 4 seeds)"
+    assert judged(arm, short, False) == older
+    # its twin: no run diverged
+    assert judged({**arm, 2: 2.0}, short, True) == older
+
+
+def test_identical_is_decided_before_runs_that_are_too_short() -> None:
+    arm, short = {**BASE, 1: None}, {"a": {1: 5.3}, "b": {1: 5.3}}
+    assert judged(arm, short, True) == "identical, the same runs: nothing was compared"
+    assert judged(arm, short, False).startswith("no verdict")
+    assert judged(arm, {**short, "b": {1: 5.2}}, True).startswith("no verdict")

@@ -14,6 +14,7 @@ from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.multiplier import Multiplier, compute_multiplier
 from paribus.analyse.new_documents import NO_STATEMENT, NewDocumentFinding
 from paribus.analyse.pair_details import gain_curve, gains_at_rates, pair_new_documents, pairing_of
+from paribus.analyse.plan_family import is_fourth_edition
 from paribus.analyse.plan_rules import has_open_seeds, plan_measure
 from paribus.analyse.plan_verdicts import PlanVerdicts, pairs_across_bracket
 from paribus.analyse.run_scores import Answers
@@ -77,7 +78,11 @@ def _multiplier(judgement: Judgement, lengths: LengthCurves) -> Multiplier | Non
 def _new_documents(
     pair: ArmPair, judgement: Judgement, seeds: Sequence[int], pair_data: PairData
 ) -> NewDocumentFinding | None:
-    """What may be said of documents that were not read; nothing of an open number of seeds."""
+    """What may be said of documents that were not read; nothing of an open number of seeds, nor
+    where nothing is said of those that were.
+    """
+    if judgement.comparison is None and is_fourth_edition(pair_data.plan):
+        return None
     if judgement.comparison is None:
         level = 1 - FAMILY_ALPHA
     else:

@@ -27,6 +27,8 @@ NO_CLAIM_WORDS = (
     "identical",
     "at floor",
     "at ceiling",
+    "manipulation not shown",
+    "bimodal",
 )  # words that claim nothing
 _DIGITS = 4
 
@@ -82,6 +84,8 @@ def contrast_across_bracket(
 
 
 def _contrast_verdict(contrast: ContrastFinding) -> Verdict:
+    if contrast.verdict is not None:
+        return contrast.verdict
     if contrast.comparison is None:
         return Verdict("no verdict", contrast.reason)
     return contrast.comparison.verdict

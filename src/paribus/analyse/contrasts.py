@@ -22,6 +22,7 @@ from paribus.analyse.judgement import Scores, trained_scores
 from paribus.analyse.plan_family import judges_factorial_effects, plan_levels
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.undertrained import UndertrainedScores
+from paribus.analyse.verdict import Verdict, is_decided_before
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.spec.contrasts import (
@@ -41,7 +42,7 @@ class ContrastFinding:
     it cannot be given.
 
     `simple_effects` stand in place of a main effect that turns with the other factor; they get no
-    word.
+    word. `verdict` is a word that was decided before those of t: there is no interval then.
     """
 
     name: str
@@ -51,9 +52,12 @@ class ContrastFinding:
     reason: str = ""
     meaning: str = ""  # of a value above zero
     simple_effects: tuple[tuple[str, Comparison], ...] = ()
+    verdict: Verdict | None = None
 
     @property
     def word(self) -> str | None:
+        if self.is_judged and self.verdict is not None:
+            return self.verdict.word
         if self.is_judged and self.comparison is not None:
             return self.comparison.verdict.word
         return None
@@ -69,6 +73,16 @@ class ContrastFinding:
         if self.is_judged:
             return f"{self.name}: {self.comparison.description}"
         return f"{self.name}: {describe_effect(self.comparison)}; {NOT_DECLARED}."
+
+
+def contrast_with_word(contrast: ContrastFinding, verdict: Verdict) -> ContrastFinding:
+    """The contrast with a word that is decided before those of t, and without an interval; as it
+    is where its own word is decided before this one.
+    """
+    comparison = contrast.comparison
+    if comparison is None or not is_decided_before(verdict.word, comparison.verdict.word):
+        return contrast
+    return replace(contrast, comparison=None, reason=str(verdict), verdict=verdict)
 
 
 def contrast_findings(

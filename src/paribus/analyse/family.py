@@ -11,6 +11,7 @@ from paribus.analyse.judgement import BASELINE, Judgement, Scores, judge_arm
 from paribus.analyse.undertrained import (
     UndertrainedRuns,
     describe_undertrained,
+    earlier_judgement,
     with_undertrained_scores,
     without_verdict,
     worse_control_judgement,
@@ -78,13 +79,17 @@ class _Family:
         note = describe_undertrained((name, against), self.undertrained_runs.scores, seeds)
         if not note:
             return own
-        worse = None
-        if name == self.undertrained_runs.control:
+        is_control = name == self.undertrained_runs.control
+        decided = None
+        if is_control or self.undertrained_runs.comes_later:
             with_undertrained = self._judge(
                 name, against, self._scores_with_undertrained(name, against)
             )
-            worse = worse_control_judgement(own, with_undertrained, note)
-        return worse or without_verdict(own, note)
+            if is_control:
+                decided = worse_control_judgement(own, with_undertrained, note)
+            if decided is None and self.undertrained_runs.comes_later:
+                decided = earlier_judgement(own, with_undertrained, note)
+        return decided or without_verdict(own, note)
 
     def _judge(self, name: str, against: str, scores: Mapping[str, Scores]) -> Judgement:
         criterion = self.criterion.for_reference_arm(against)

@@ -1,7 +1,7 @@
 """Runs that failed are outcomes: counted, shown, and never dropped."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 
@@ -12,7 +12,7 @@ from paribus.analyse.compare import Comparison
 from paribus.analyse.criterion import Criterion, format_seeds
 from paribus.analyse.gain import Scale, gain
 from paribus.analyse.interval import MIN_SEEDS
-from paribus.analyse.verdict import Verdict, VerdictWord
+from paribus.analyse.verdict import Verdict, VerdictWord, is_decided_before
 from paribus.errors import SpecError
 from paribus.spec.measure import Measure
 
@@ -72,6 +72,25 @@ class Judgement:
             return self.comparison.description
         counts = f"the arm trained in {self.arm_trained}, {self.against} in {self.baseline_trained}"
         return f"{self.verdict.word}: {counts}; where both trained, {self.comparison.description}"
+
+
+def judgement_with_word(judgement: Judgement, verdict: Verdict) -> Judgement:
+    """The judgement with a word that is decided before those of t, and without an interval; as it
+    is where its own word is decided before this one.
+
+    Where one arm failed more often it stays `unstable`, and this is what holds of the seeds in
+    which both trained.
+    """
+    comparison = judgement.comparison
+    if comparison is None or not is_decided_before(verdict.word, comparison.verdict.word):
+        return judgement
+    own = _verdict_with_failures(
+        judgement.baseline_trained,
+        judgement.arm_trained,
+        replace(comparison, verdict=verdict, advice=None),
+        judgement.against,
+    )
+    return replace(judgement, comparison=None, verdict=own)
 
 
 def score_if_trained(score: float, unigram: float, measure: Measure) -> float | None:

@@ -16,6 +16,7 @@ from paribus.spec.contrasts import (
 )
 
 SECOND_EDITION = 2  # the edition of the verdict from which on a report has one family
+FOURTH_EDITION = 4  # from which on words that need no t are decided before those of t
 
 
 def plan_family(plan: PlanRecord) -> tuple[list[ArmPair], Contrasts]:
@@ -47,6 +48,11 @@ def plan_levels(plan: PlanRecord) -> dict[str, Mapping[str, str]]:
 def is_second_edition(plan: PlanRecord) -> bool:
     """Was a plan made by the second edition of the verdict?"""
     return plan.edition >= SECOND_EDITION
+
+
+def is_fourth_edition(plan: PlanRecord) -> bool:
+    """Was a plan made by the fourth edition of the verdict?"""
+    return plan.edition >= FOURTH_EDITION
 
 
 def judges_factorial_effects(plan: PlanRecord) -> bool:

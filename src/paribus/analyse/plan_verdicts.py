@@ -17,7 +17,7 @@ from paribus.analyse.family import ArmPair, judge_family
 from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.margins import Margins
 from paribus.analyse.own_ceiling import own_scores, with_own_ceiling
-from paribus.analyse.plan_family import plan_family, plan_family_size
+from paribus.analyse.plan_family import is_fourth_edition, plan_family, plan_family_size
 from paribus.analyse.plan_rules import (
     declared_looks,
     declares_pooled_noise,
@@ -189,7 +189,9 @@ def _judge_pairs(
         measure,
         criterion,
         comparisons=pairs,
-        undertrained_runs=UndertrainedRuns(undertrained_scores, plan.design.control_arm),
+        undertrained_runs=UndertrainedRuns(
+            undertrained_scores, plan.design.control_arm, is_fourth_edition(plan)
+        ),
     )
     pooled_noise = None
     if declares_pooled_noise(plan):

@@ -19,11 +19,13 @@ UndertrainedScores = Mapping[str, Mapping[int, float]]
 @dataclass(frozen=True)
 class UndertrainedRuns:
     """The scores of runs that were not trained long enough, and the control, which may be
-    `worse` by them.
+    `worse` by them. `comes_later` says that `identical` and `unstable` are decided before them, as
+    they are from the fourth edition on.
     """
 
     scores: UndertrainedScores = field(default_factory=dict)
     control: str | None = None
+    comes_later: bool = False
 
     def of(self, arm: str) -> Mapping[int, float]:
         return self.scores.get(arm, {})
@@ -73,6 +75,26 @@ def without_verdict(judgement: Judgement, note: str) -> Judgement:
         verdict=Verdict("no verdict", note),
         undertrained_note=note,
     )
+
+
+def earlier_judgement(
+    judgement: Judgement, with_undertrained: Judgement, note: str
+) -> Judgement | None:
+    """The judgement of a pair that is `identical` or `unstable` whatever its undertrained runs
+    would have scored; None where it is neither.
+
+    Undertrained runs did not fail: `unstable` is where runs of one arm alone diverged.
+    """
+    if with_undertrained.verdict.word == "identical":
+        return replace(judgement, comparison=None, verdict=with_undertrained.verdict)
+    before, after = with_undertrained.baseline_trained, with_undertrained.arm_trained
+    if before.k == after.k:
+        return None
+    counts = (
+        f"runs diverged in {after.n - after.k} of {after.n} seeds of the arm and in"
+        f" {before.n - before.k} of {judgement.against}; others were {note}"
+    )
+    return replace(without_verdict(judgement, note), verdict=Verdict("unstable", counts))
 
 
 def worse_control_judgement(

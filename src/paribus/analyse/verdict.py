@@ -15,9 +15,28 @@ VerdictWord = Literal[
     "withheld",
     "at floor",
     "at ceiling",
+    "manipulation not shown",
+    "bimodal",
 ]
 # nothing was learnt of a difference: the task has no room for one
-BOUND_WORDS = ("at floor", "at ceiling")
+BOUND_WORDS: tuple[VerdictWord, ...] = ("at floor", "at ceiling")
+# words that need no t, in the order in which they are decided; the first that holds is the word
+WORDS_BEFORE_T: tuple[VerdictWord, ...] = (
+    "withheld",
+    "identical",
+    "unstable",
+    "no verdict",
+    *BOUND_WORDS,
+    "manipulation not shown",
+    "bimodal",
+)
+# words that say nothing of a difference, and whose detail is the reason
+REASONED_WORDS: tuple[VerdictWord, ...] = (
+    "no verdict",
+    *BOUND_WORDS,
+    "manipulation not shown",
+    "bimodal",
+)
 Ends = tuple[float, float]
 # what a design asks: any difference, or only that nothing is lost
 Test = Literal["two-sided", "not worse"]
@@ -37,11 +56,20 @@ class Verdict:
     doubt: str = ""
 
     def __str__(self) -> str:
-        joint = ": " if self.word in ("no verdict", *BOUND_WORDS) else ", "
+        joint = ": " if self.word in REASONED_WORDS else ", "
         text = f"{self.word}{joint}{self.detail}" if self.detail else self.word
         if self.doubt:
             return f"{text} ({self.doubt})"
         return text
+
+
+def is_decided_before(word: VerdictWord, other: VerdictWord) -> bool:
+    """Is a word decided before another? Every word that needs no t is decided before those of t."""
+    if word not in WORDS_BEFORE_T:
+        return False
+    if other not in WORDS_BEFORE_T:
+        return True
+    return WORDS_BEFORE_T.index(word) < WORDS_BEFORE_T.index(other)
 
 
 class MarginIntervals(NamedTuple):

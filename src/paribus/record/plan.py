@@ -24,8 +24,9 @@ WorkQuantity = Literal[
     "tokens_read", "bytes_read", "training_flops", "tokens_scored", "positions_computed"
 ]
 # Of the rules of judgement: from the second on a report has one family, from the third on arms of
-# a ladder are asked together how far they are off their laws.
-EDITION = 3
+# a ladder are asked together how far they are off their laws, from the fourth on words that need no
+# t are decided before those of t (`verdict.WORDS_BEFORE_T`).
+EDITION = 4
 
 
 class GainRecord(Shape):

@@ -36,6 +36,8 @@ SHORT_VERDICTS = {
     "no verdict": "no verdict (not trained long enough)",
     "at floor": "at floor",
     "at ceiling": "at ceiling",
+    "manipulation not shown": "manipulation not shown",
+    "bimodal": "bimodal",
 }  # in a typeset table
 _LATEX = str.maketrans(
     {

@@ -25,7 +25,7 @@ from paribus.analyse.findings import ArmFinding
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.run_table import Row
 from paribus.analyse.seed_scores import scores_at_rate
-from paribus.analyse.verdict import BOUND_WORDS
+from paribus.analyse.verdict import REASONED_WORDS
 from paribus.errors import SpecError
 from paribus.report.intervals import format_interval
 from paribus.report.numbers import (
@@ -106,7 +106,7 @@ def _merge_equal_lines(lines: list[SensitivityLine]) -> list[SensitivityLine]:
 
 def _equal_total_line(arm: ArmFinding, report: ReportData, by: Total) -> SensitivityLine:
     name = TOTAL_NAMES[by]
-    if arm.judgement.verdict.word in ("no verdict", *BOUND_WORDS):
+    if arm.judgement.verdict.word in REASONED_WORDS:
         return SensitivityLine(arm.name, name, DASH, NOTHING_TO_COMPARE)
     at_total = compare_at_equal_total(
         _runs_of_all_stages(report, arm.against), _runs_of_all_stages(report, arm.name), by
@@ -233,7 +233,7 @@ def _against_note(arm: ArmFinding, report: ReportData) -> str:
 def _base_rate_line(arm: ArmFinding, report: ReportData) -> SensitivityLine:
     rate = report.stage(report.findings.baseline).training.optimizer.rate
     by = f"the base rate, {rate:g}"
-    if arm.judgement.verdict.word in ("no verdict", *BOUND_WORDS):
+    if arm.judgement.verdict.word in REASONED_WORDS:
         return SensitivityLine(arm.name, by, DASH, NOTHING_TO_COMPARE)
     if report.findings.rates is None:
         return _untuned_rate_line(arm, report, by)

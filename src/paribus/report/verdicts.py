@@ -198,6 +198,15 @@ def _verdict_sentence(arm: ArmFinding, against: str, within: str) -> str:
             return f"{name} and {baseline} are both at the ceiling of the task"
         case "unstable":
             return f"{name} against {baseline} is unstable: {verdict.detail}"
+        case "manipulation not shown":
+            return (
+                f"No verdict on {name} against {baseline}, manipulation not shown: {verdict.detail}"
+            )
+        case "bimodal":
+            return (
+                f"No verdict on {name} against {baseline}, some runs learnt and some did not:"
+                f" {verdict.detail}"
+            )
         case "withheld":
             return (
                 f"No verdict on {name} against {baseline}: files of the study are not what was"

@@ -26,6 +26,8 @@ STYLES = {
     "inconclusive": "bold yellow",
     "at floor": "bold yellow",
     "at ceiling": "bold yellow",
+    "manipulation not shown": "bold yellow",
+    "bimodal": "bold yellow",
 }
 
 
