@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cross_forms import CROSS_FORMS
 from tiny_model import PRESETS, tiny_architecture, tiny_batch
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -23,6 +24,7 @@ from paribus.spec.flops import labelling_flops
 LENGTH, PREFIX, SOURCE, N_SEQUENCES = 11, 4, 7, 2
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((preset, {}) for preset in PRESETS),
+    *CROSS_FORMS.values(),
     ("gpt2", {"attention.qk_norm": True, "norm": "rms", "head.tied": False, "head.bias": True}),
     ("gpt2", {"attention.qk_norm": "fixed"}),
     ("gpt2", {"attention.n_kv_heads": 1, "positions": "alibi", "placement": "parallel"}),

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from cross_forms import CROSS_FORMS
 from random_masks import random_mask
 from tiny_model import MAX_LENGTH, PRESETS, random_tokens, tiny_architecture
 
@@ -111,6 +112,12 @@ def require_invisible(spec: Architecture, first_seed: int) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_of_every_preset(preset: str) -> None:
     require_invisible(tiny_architecture(preset), 2)  # a prefix that stays, and one that grows
+
+
+@pytest.mark.parametrize("form", CROSS_FORMS)
+def test_of_every_form_of_cross_attention(form: str) -> None:
+    preset, changes = CROSS_FORMS[form]
+    require_invisible(tiny_architecture(preset, changes), 2)
 
 
 @pytest.mark.parametrize("number", range(N_RANDOM_MASKS))
@@ -216,3 +223,19 @@ def test_of_sources_that_grow(encoder_mask: str, cross: str | None) -> None:
     with torch.no_grad():
         for seed in range(N_CONVERSATIONS):
             assert largest_difference_beside_sources(model, 100 * number + seed) < 1e-4
+
+
+@pytest.mark.parametrize("form", CROSS_FORMS)
+@pytest.mark.parametrize("encoder_mask", ENCODER_MASKS)
+def test_of_sources_that_grow_in_every_form(encoder_mask: str, form: str) -> None:
+    number = ENCODER_MASKS.index(encoder_mask)
+    preset, changes = CROSS_FORMS[form]
+    masks = {
+        "mask": DECODER_MASKS[number % len(DECODER_MASKS)],
+        "encoder.mask": encoder_mask,
+        "encoder.cross": CROSS_MASKS[number % 3],  # one rule for all heads
+    }
+    model = build(tiny_architecture(preset, masks | changes))
+    with torch.no_grad():
+        for seed in range(N_CONVERSATIONS):
+            assert largest_difference_beside_sources(model, 1000 + 10 * number + seed) < 1e-4

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from byte_models import VOCABULARY, byte_model
+from cross_forms import CROSS_FORMS
 from tiny_model import PRESETS
 
 from paribus.errors import UnsupportedError
@@ -114,6 +115,16 @@ def test_of_every_preset(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UnsupportedError, match="lets a position see later tokens"):
             submit_turn(Engine(model, 0), layout, Conversation((97,), b""), 0)
         return
+    for seed in range(2):
+        record_steps(monkeypatch, from_first=seed % 2 == 1)
+        require_invisible(model, layout, seed)
+
+
+@pytest.mark.parametrize("form", CROSS_FORMS)
+def test_of_every_form_of_cross_attention(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    preset, changes = CROSS_FORMS[form]
+    model = byte_model(preset, WINDOW, changes).double()
+    layout = plain_layout(model.spec, VOCABULARY, WINDOW)
     for seed in range(2):
         record_steps(monkeypatch, from_first=seed % 2 == 1)
         require_invisible(model, layout, seed)

@@ -2,8 +2,11 @@
 zero where it may.
 """
 
+from typing import Any
+
 import pytest
 import torch
+from cross_forms import CROSS_FORMS
 from tiny_model import PRESETS, tiny_architecture, tiny_batch
 
 from paribus.batch import Batch
@@ -13,13 +16,14 @@ from paribus.model.kernels import KernelChoice
 from paribus.spec import resolve
 
 LENGTH, PREFIX = 11, 4
+FORMS = list(CROSS_FORMS.values())
 
 
 def influence(
-    preset: str, mask: str | None, kernel: KernelChoice
+    preset: str, changes: dict[str, Any] | None, kernel: KernelChoice
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """How much each input row moves each output row, [output, input], and who may reach whom."""
-    spec = tiny_architecture(preset, {"mask": mask} if mask else None)
+    spec = tiny_architecture(preset, changes)
     model = build(spec, kernel=kernel).double()
     given = tiny_batch(spec, n_sequences=1, length=LENGTH, prefix=PREFIX)
     embedded = model.embed(given).detach()
@@ -46,11 +50,11 @@ def influence(
 
 
 @pytest.mark.parametrize("kernel", ["auto", "dense"])
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(("preset", "changes"), [*((name, {}) for name in PRESETS), *FORMS])
 def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(
-    preset: str, kernel: KernelChoice
+    preset: str, changes: dict[str, Any], kernel: KernelChoice
 ) -> None:
-    moved, reached = influence(preset, None, kernel)
+    moved, reached = influence(preset, changes, kernel)
     assert (moved[~reached] == 0).all()
     assert (moved[reached] > 0).all()
 
@@ -68,7 +72,7 @@ def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(
     ],
 )
 def test_new_masks_keep_the_law(mask: str) -> None:
-    moved, reached = influence("gpt2", mask, "auto")
+    moved, reached = influence("gpt2", {"mask": mask}, "auto")
     assert (moved[~reached] == 0).all()
     assert (moved[reached] > 0).all()
 

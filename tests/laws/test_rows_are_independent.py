@@ -1,19 +1,23 @@
 """Rows are independent: packed equals unpacked, a row alone equals its place in the batch."""
 
+from typing import Any
+
 import pytest
 import torch
+from cross_forms import CROSS_FORMS
 from tiny_model import PRESETS, random_tokens, tiny_architecture, tiny_batch
 
 from paribus.batch import Batch
 from paribus.model import build
 from paribus.objectives.problem_layout import document_positions
 
+FORMS = list(CROSS_FORMS.values())
 ONE_STACK = [preset for preset in PRESETS if tiny_architecture(preset).encoder is None]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_row_alone_equals_its_place_in_the_batch(preset: str) -> None:
-    spec = tiny_architecture(preset)
+@pytest.mark.parametrize(("preset", "changes"), [*((name, {}) for name in PRESETS), *FORMS])
+def test_a_row_alone_equals_its_place_in_the_batch(preset: str, changes: dict[str, Any]) -> None:
+    spec = tiny_architecture(preset, changes)
     model, given = build(spec), tiny_batch(spec, n_sequences=5)
     together = model(given).logits_BTV
     for row in range(5):
@@ -39,9 +43,9 @@ def test_packed_documents_equal_each_document_alone(preset: str) -> None:
     torch.testing.assert_close(logits[:, 5:], plain(second).logits_BTV, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_padding_on_either_side_changes_no_real_row(preset: str) -> None:
-    spec = tiny_architecture(preset)
+@pytest.mark.parametrize(("preset", "changes"), [*((name, {}) for name in PRESETS), *FORMS])
+def test_padding_on_either_side_changes_no_real_row(preset: str, changes: dict[str, Any]) -> None:
+    spec = tiny_architecture(preset, changes)
     model, text = build(spec), random_tokens(2, 6)
     source = None if spec.encoder is None else random_tokens(2, 7, seed=1)
     alone = model(Batch.of(text, source=source)).logits_BTV

@@ -135,6 +135,11 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"encoder.mask": "same_document"},
         {"encoder.cross": "documents_so_far"},
     ),
+    "encoder.cross_positions": (
+        "t5",
+        {"positions": "rotary"},
+        {"encoder.cross_positions": "rotary"},
+    ),
     "encoder.shared": ("t5", {}, {"encoder.shared": True}),
 }
 

@@ -31,6 +31,7 @@ class AttentionContext:
     mask: AttentionMask
     rotation: Rotation | None
     bias: Tensor | None
+    source_rotation: Rotation | None = None  # of the keys of another sequence
     groups: tuple[AttentionContext, ...] = ()  # of heads that have keys of their own in a cache
 
 
@@ -65,13 +66,16 @@ class MultiHeadAttention(nn.Module):
             query, key, value = self._project(hidden_BTD, layers, forward)
         else:
             (query,) = self._project(hidden_BTD, (self.query,), forward)
-            key, value = self.source_keys(source, forward) if isinstance(source, Tensor) else source
+            if isinstance(source, Tensor):
+                source = self.source_keys(source, context.source_rotation, forward)
+            key, value = source
         if self.query_norm is not None:
             query = self.query_norm(query)
         if source is None and self.key_norm is not None:
             key = self.key_norm(key)
         if context.rotation is not None:
-            query, key = context.rotation(query), context.rotation(key)
+            query = context.rotation(query)
+            key = context.rotation(key) if source is None else key
         keys = (key, value)
         if source is None:
             keys = forward.join_keys(keys)
@@ -101,10 +105,12 @@ class MultiHeadAttention(nn.Module):
             parts.append(self._attend(queries[number], own, group, forward))
         return torch.cat(parts, 1)
 
-    def source_keys(self, source_BSD: Tensor, forward: Forward) -> Keys:
+    def source_keys(self, source_BSD: Tensor, rotation: Rotation | None, forward: Forward) -> Keys:
         """The keys and values of another sequence."""
         key, value = self._project(source_BSD, (self.key, self.value), forward)
-        return (key if self.key_norm is None else self.key_norm(key)), value
+        if self.key_norm is not None:
+            key = self.key_norm(key)
+        return (key if rotation is None else rotation(key)), value
 
     def _project(
         self, inputs: Tensor, layers: tuple[Linear, ...], forward: Forward

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from paribus.batch import BatchLayout
+from paribus.masks import Full, Padding, Rule, stays_in_document
+from paribus.model.kernels import AttentionMask
 from paribus.model.lookup import look_up
 from paribus.spec import (
     Alibi,
@@ -77,11 +79,13 @@ class Positions(nn.Module):
         """How queries and keys of `width` rotary channels are turned."""
         if not isinstance(self.spec, RotaryPositions):
             return None
-        positions, theta = layout.positions(device), float(self.spec.theta)
-        cosine, sine = (_rotary_cos_sin_op if device.type == "cuda" else rotary_cos_sin)(
-            positions, width, theta
-        )
-        return Rotation(cosine, sine)
+        return self.rotation_by(layout.positions(device), width)
+
+    def rotation_by(self, positions: Tensor, width: int) -> Rotation:
+        """How rotary channels are turned at some positions, [T] or [B, T]."""
+        assert isinstance(self.spec, RotaryPositions)
+        turn = _rotary_cos_sin_op if positions.device.type == "cuda" else rotary_cos_sin
+        return Rotation(*turn(positions, width, float(self.spec.theta)))
 
     def score_bias(
         self, queries: BatchLayout, keys: BatchLayout, device: torch.device
@@ -98,6 +102,31 @@ class Positions(nn.Module):
             relative_buckets(ahead_BTS, self.spec, self.bidirectional), self.weight
         )
         return table_BTSH.movedim(-1, 1)
+
+
+def source_positions(rule: Rule, source: BatchLayout, device: torch.device) -> Tensor:
+    """What rotary cross-attention reads of a source, [S] or [B, S]: the place in all of it, or in
+    its own document where a text sees no other.
+    """
+    if stays_in_document(rule):
+        return source.positions(device)
+    return source.places(device)
+
+
+def positions_after_source(mask: AttentionMask, positions: Tensor) -> Tensor:
+    """What rotary cross-attention reads of each query, [T] or [B, T]: its own position, counted on
+    from the last of the source's `positions` that it sees.
+    """
+    own = mask.queries.positions(mask.device)
+    if mask.rule == Full():
+        return own + positions.amax(-1, keepdim=positions.dim() == 2) + 1
+    if mask.rule == Padding():
+        assert mask.keys.real_BT is not None
+        seen = mask.keys.real_BT[:, None]
+    else:
+        seen = mask.dense_mask[:, 0]
+    positions = positions[:, None] if positions.dim() == 2 else positions
+    return own + torch.where(seen, positions, -1).amax(-1) + 1
 
 
 def rotary_cos_sin(positions: Tensor, width: int, theta: float) -> tuple[Tensor, Tensor]:

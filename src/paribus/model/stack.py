@@ -12,12 +12,18 @@ from paribus.batch import BatchLayout
 from paribus.masks import Rule
 from paribus.model.attention import AttentionContext
 from paribus.model.block import CrossSource, TransformerBlock
+from paribus.model.cache import Keys
 from paribus.model.dropout import dropout
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward
 from paribus.model.kernels import AttentionMask, KernelChoice
 from paribus.model.norm import Norm
-from paribus.model.positions import Positions
+from paribus.model.positions import (
+    Positions,
+    Rotation,
+    positions_after_source,
+    source_positions,
+)
 from paribus.model.source_keys import SourceKeys
 from paribus.spec import Latent, ResolvedArchitecture, Stack
 
@@ -105,12 +111,7 @@ class TransformerStack(nn.Module):
     ) -> dict[Rule, AttentionContext]:
         """One for each rule of the stack, shared by the layers that have it."""
         attention = self.stack.layers[0].attention
-        if isinstance(attention, Latent):
-            width = attention.d_rotary
-        else:
-            width = attention.d_head
-        assert width is not None
-        rotation = self.positions.rotation(layout, width, like.device)
+        rotation = self.positions.rotation(layout, self._rotary_width, like.device)
         rules = dict.fromkeys(block.mask for block in self.stack.layers)
         own_bias: Tensor | None = None
         if forward.cache is None:
@@ -161,8 +162,50 @@ class TransformerStack(nn.Module):
             mask = AttentionMask.of(
                 block.cross, layout, keys, n_heads, like.device, is_passing=forward.is_reading
             )
-            contexts[block.cross] = AttentionContext(mask, None, None)
+            context = AttentionContext(mask, None, None)
+            if self.stack.cross_positions == "rotary":
+                places, width = source_positions(block.cross, keys, like.device), self._rotary_width
+                after = positions_after_source(mask, places)
+                context = replace(
+                    context,
+                    rotation=self.positions.rotation_by(after, width),
+                    source_rotation=self.positions.rotation_by(places, width),
+                )
+            contexts[block.cross] = context
         return contexts
+
+    def source_keys(
+        self, states_BSD: Tensor, layout: BatchLayout, forward: Forward
+    ) -> dict[int, Keys]:
+        """What each layer attends to of a source, from the encoder's states of it."""
+        rotations: dict[Rule, Rotation | None] = {}
+        layers: dict[int, Keys] = {}
+        for number, (spec, block) in enumerate(zip(self.stack.layers, self.layers, strict=True)):
+            assert isinstance(block, TransformerBlock)
+            if block.cross is None or spec.cross is None:
+                continue
+            if spec.cross not in rotations:
+                rotations[spec.cross] = self._source_rotation(spec.cross, layout, states_BSD.device)
+            rotation = rotations[spec.cross]
+            layers[number] = block.cross.source_keys(states_BSD, rotation, forward)
+        return layers
+
+    def _source_rotation(
+        self, rule: Rule, layout: BatchLayout, device: torch.device
+    ) -> Rotation | None:
+        """How the keys of a source are turned."""
+        if self.stack.cross_positions == "none":
+            return None
+        places = source_positions(rule, layout, device)
+        return self.positions.rotation_by(places, self._rotary_width)
+
+    @property
+    def _rotary_width(self) -> int:
+        """Channels of a query that are turned, where positions are rotary."""
+        attention = self.stack.layers[0].attention
+        width = attention.d_rotary if isinstance(attention, Latent) else attention.d_head
+        assert width is not None
+        return width
 
 
 def _to_autocast_dtype(hidden: Tensor) -> Tensor:

@@ -19,8 +19,7 @@ from paribus.model.batch_checks import (
     require_source,
     require_valid_batch,
 )
-from paribus.model.block import TransformerBlock
-from paribus.model.cache import Keys, StackPass
+from paribus.model.cache import StackPass
 from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
 from paribus.model.forward import ExpertCompute, Forward, Observer, Part
@@ -119,8 +118,8 @@ class Transformer(nn.Module):
             encoder_out = self._encode(self.encoder, batch.source, forward)
             source, loads = (encoder_out.states_BTD, batch.source.layout), encoder_out.loads
             if batch.source_rows_B is not None:
-                keys = SourceKeys(self._cross_keys(source[0], forward), batch.source.layout)
-                source = keys.share_rows(batch.source_rows_B)
+                keys = self.stack.source_keys(*source, forward)
+                source = SourceKeys(keys, batch.source.layout).share_rows(batch.source_rows_B)
         out = self.stack(self.embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 
@@ -259,10 +258,8 @@ class Transformer(nn.Module):
         kept = kept or empty_cache(self.encoder.stack, texts.n_sequences)
         if keeps_source(masks):
             encoder_pass = StackPass(kept, places_BS, texts, device)
-            own = replace(forward, cache=encoder_pass)
-            states_BSD = self._encode(
-                self.encoder, Batch(tokens_BS, encoder_pass.queries), own
-            ).states_BTD
+            own, layout = replace(forward, cache=encoder_pass), encoder_pass.queries
+            states_BSD = self._encode(self.encoder, Batch(tokens_BS, layout), own).states_BTD
             kept = encoder_pass.finish()
         else:
             if growth.is_whole and places_BS.shape[1] == source.layout.length:
@@ -271,16 +268,8 @@ class Transformer(nn.Module):
                 layout = query_layout(places_BS, texts, device)
             states_BSD = self._encode(self.encoder, Batch(tokens_BS, layout), forward).states_BTD
             kept = replace(kept, texts=texts)
-        return grow_source(old, kept, places_BS, self._cross_keys(states_BSD, forward))
-
-    def _cross_keys(self, states_BSD: Tensor, forward: Forward) -> dict[int, Keys]:
-        """What each layer attends to of a source, from the encoder's states of it."""
-        layers: dict[int, Keys] = {}
-        for number, block in enumerate(self.stack.layers):
-            assert isinstance(block, TransformerBlock)
-            if block.cross is not None:
-                layers[number] = block.cross.source_keys(states_BSD, forward)
-        return layers
+        new_keys = self.stack.source_keys(states_BSD, layout, forward)
+        return grow_source(old, kept, places_BS, new_keys)
 
     def text_states(
         self,

@@ -32,6 +32,7 @@ Mask = Annotated[
 ]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Placement = Literal["pre", "post", "parallel"]
+CrossPositions = Literal["none", "rotary"]
 ScaleFactor = Positive | Literal["sqrt_d_model", "rsqrt_d_model"]
 
 
@@ -319,6 +320,12 @@ class Encoder(Spec):
     cross: Annotated[Mask | None, Field(exclude_if=lambda rule: rule is None)] = None
     """Which documents of the source a token of the main stack sees: `full`, `same_document` or
     `documents_so_far`. If left out: its own where `mask` has `same_document`, otherwise all.
+    """
+    cross_positions: Annotated[CrossPositions, Field(exclude_if=lambda kind: kind == "none")] = (
+        "none"
+    )
+    """How places enter cross-attention. `rotary`: keys are turned by their place in the source, and
+    queries go on after the last of it that they see (RedLLM, arXiv 2510.26622).
     """
     shared: bool = False
     """Whether the encoder uses the blocks of the main stack, without their cross-attention."""

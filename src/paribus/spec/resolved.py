@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
 
 from paribus.errors import SpecError
 from paribus.masks import (
@@ -21,6 +24,7 @@ from paribus.masks import (
 from paribus.spec.architecture import (
     Architecture,
     AttentionKind,
+    CrossPositions,
     Dense,
     Embedding,
     Experts,
@@ -56,6 +60,10 @@ class Stack(Spec):
 
     layers: tuple[Block, ...]
     positions: PositionsKind
+    # how places enter cross-attention
+    cross_positions: Annotated[CrossPositions, Field(exclude_if=lambda kind: kind == "none")] = (
+        "none"
+    )
 
     @property
     def masks(self) -> tuple[Rule, ...]:
@@ -143,7 +151,13 @@ def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) ->
             feed_forward=_feed_forward(spec, layer),
         )
         blocks.append(block)
-    return Stack(layers=tuple(blocks), positions=spec.positions)
+    if cross is None or spec.encoder is None:
+        return Stack(layers=tuple(blocks), positions=spec.positions)
+    return Stack(
+        layers=tuple(blocks),
+        positions=spec.positions,
+        cross_positions=spec.encoder.cross_positions,
+    )
 
 
 def _without_padding_rule(mask: Rule) -> Rule:
@@ -219,6 +233,8 @@ def _problems(spec: Architecture) -> Iterator[str]:
             "encoder.mask", spec.encoder.mask, spec.encoder.n_layers, spec.attention.n_heads
         )
         yield from _cross_problems(spec, spec.encoder.cross)
+        if spec.encoder.cross_positions == "rotary":
+            yield from _cross_position_problems(spec, spec.encoder.cross)
         if spec.encoder.shared and spec.encoder.n_layers != spec.n_layers:
             yield (
                 f"encoder.n_layers is {spec.encoder.n_layers} with shared blocks, but n_layers is"
@@ -252,6 +268,22 @@ def _cross_problems(spec: Architecture, cross: Rule | None) -> Iterator[str]:
             f"encoder.cross is '{cross}', but {min(map(str, others))!r} compares places, and those"
             " of a text and of its source are not one sequence; use 'full', 'same_document' or"
             " 'documents_so_far'"
+        )
+
+
+def _cross_position_problems(spec: Architecture, cross: Rule | None) -> Iterator[str]:
+    if not isinstance(spec.positions, RotaryPositions):
+        yield (
+            f"encoder.cross_positions is 'rotary' with positions {spec.positions.kind!r}, and both"
+            " sides turn by the same rates; use positions = 'rotary', or encoder.cross_positions ="
+            " 'none'"
+        )
+    rule = cross or _default_cross(spec.mask)
+    if len(head_rules(rule)) > 1:
+        yield (
+            f"encoder.cross_positions is 'rotary' with encoder.cross '{rule}', under which heads"
+            " would have places of their own; use one rule for all heads, or"
+            " encoder.cross_positions = 'none'"
         )
 
 

@@ -56,6 +56,8 @@ def _fact_table(spec: ResolvedArchitecture) -> Table:
         "positions": format_field(dump["stack"]["positions"]),
         **{name: format_field(dump[name]) for name in ("embedding", "head", "init", "dropout")},
     }
+    if spec.stack.cross_positions != "none":
+        rows["positions"] += f", in cross-attention {spec.stack.cross_positions}"
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     for name, text in rows.items():
