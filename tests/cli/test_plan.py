@@ -191,7 +191,7 @@ def test_an_allowed_confound_passes_and_its_reason_is_shown(
     [
         ({"sedes": 3}, "sedes is not a key here; did you mean 'seeds'?"),
         ({"seeds": 2}, "seeds has 2; use 3 or more, for fewer give no interval"),
-        ({"factor": []}, "factor is an empty list; give at least one"),
+        ({"factor": []}, "factor is missing; name the paths in which the arms may differ"),
         (
             {"tune": {"split": "test"}},
             "tune.split is 'test', on which the primary yardstick reports",
@@ -284,3 +284,25 @@ def test_a_warm_up_that_is_longer_than_the_training_is_noted(
     }
     assert f'note       "causal": {note}' in ask(*words(one, study_cache)).out
     assert "training.warmup is" not in ask(*words(None, study_cache)).out
+
+
+def test_a_plan_says_what_must_hold_what_that_can_see_and_what_hangs_on_it(
+    ask, here: Path, study_cache: Path
+) -> None:
+    must = [{"that": "reverse > causal", "for": "reverse"}, {"that": "full > chance + 0.1"}]
+    told = ask(*words({"must": must}, study_cache))
+    assert told.status == 0, told.err
+    assert (
+        "must       reverse > causal, one-sided at 5 %: with 3 seeds a real difference of 2 sd of"
+        " the paired difference is missed in 29 % of studies. Where it is not shown, there is no"
+        ' word on "reverse" against "full"' in told.out
+    )
+    assert (
+        "must       full > chance + 0.1, by the means of 3 seeds. Where it is not shown, there is"
+        " no word on all that is judged" in told.out
+    )
+    plain = ask(*words({"must": must}, study_cache, "--name", "plain", "--json"))
+    assert json.loads(plain.out)["design"]["must"][0] == {
+        "that": "reverse > causal",
+        "for": ["reverse"],
+    }

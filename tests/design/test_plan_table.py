@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import make_small_plan, replace_plan, train_study
+from factorial_design import FACTORS, factorial
+from trained_study import design_table, make_small_plan, replace_plan, train_study
 
 from paribus.analyse import study_findings, study_rows
 from paribus.design import described, freeze, freeze_or_describe_departure, plan_record
@@ -20,6 +21,7 @@ from paribus.record.disk import json_bytes
 from paribus.record.plan import EDITION
 from paribus.record.plan_file import read_plan
 from paribus.record.plan_formats import PLAN_FORMAT
+from paribus.spec.design_reading import load_design
 
 KEYS = {
     "arms",
@@ -136,3 +138,15 @@ def test_a_plan_of_a_newer_version_is_left_as_it_is(kept: Study, study_cache: Pa
         with pytest.raises(RecordError, match=said):
             act()
     assert (kept.read_plan(), kept.read_lock()) == (newer, lock)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"others": [], "prompts": []}, {"factors": FACTORS, "arms": None, "factor": None}],
+)
+def test_the_design_in_a_plan_can_be_read_and_run_again(changes: dict[str, Any]) -> None:
+    """Also where its lists are empty: others, prompts, and the factor of a factorial."""
+    table = factorial() if "factors" in changes else design_table(changes)
+    written = json.loads(json_bytes(load_design(table).model_dump(mode="json")))
+    assert written["others"] == written["prompts"] == []
+    assert load_design(written) == load_design(table)

@@ -13,6 +13,7 @@ from paribus.analyse.factorial import Factorial
 from paribus.analyse.judgement import Judgement
 from paribus.analyse.length_curves import LengthCurves
 from paribus.analyse.looks import FAMILY_ALPHA, Look
+from paribus.analyse.manipulation import CheckFinding
 from paribus.analyse.margins import Margins
 from paribus.analyse.multiplier import Multiplier
 from paribus.analyse.new_documents import NewDocumentFinding
@@ -80,6 +81,8 @@ class Findings:
     control: ControlFinding | None = (
         None  # of the second edition on; before it the control was judged as any arm
     )
+    # what the design says must hold, in its order
+    checks: tuple[CheckFinding, ...] = ()
     # of each stage before the last: what the sweep of each arm found; empty where none was tuned
     stage_rates: Sequence[Mapping[str, Any]] = ()
     noise: NoiseSources | None = None  # where the design asks for it, or a seed does not fix a run

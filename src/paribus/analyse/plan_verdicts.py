@@ -15,6 +15,11 @@ from paribus.analyse.criterion import Criterion
 from paribus.analyse.factorial import Factorial
 from paribus.analyse.family import ArmPair, judge_family
 from paribus.analyse.judgement import Judgement, Scores
+from paribus.analyse.manipulation import (
+    CheckFinding,
+    contrasts_after_checks,
+    pairs_after_checks,
+)
 from paribus.analyse.margins import Margins
 from paribus.analyse.own_ceiling import own_scores, with_own_ceiling
 from paribus.analyse.plan_family import is_fourth_edition, plan_family, plan_family_size
@@ -60,6 +65,7 @@ def judge_plan(
     seeds: Sequence[int],
     margins: Margins,
     remarks: Sequence[str],
+    checks: Sequence[CheckFinding] = (),
 ) -> PlanVerdicts:
     column = column_of(plan.design.primary.measure.table)
     scores = scores_by_arm(plan, rows, seeds, column)
@@ -75,7 +81,12 @@ def judge_plan(
     contrasts = contrast_findings(plan, scores, undertrained_scores, against_baseline, factorial)
     if isinstance(factorial, str):
         factorial = None
-    return PlanVerdicts(pairs, pooled_noise, factorial, contrasts)
+    return PlanVerdicts(
+        pairs=pairs_after_checks(pairs, checks),
+        pooled_noise=pooled_noise,
+        factorial=factorial,
+        contrasts=contrasts_after_checks(contrasts, checks),
+    )
 
 
 def plan_criterion(

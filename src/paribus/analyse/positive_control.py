@@ -10,11 +10,11 @@ from math import inf, sqrt
 from statistics import fmean
 from typing import Any, Literal
 
-from paribus.analyse.interval import MIN_SEEDS, critical_t, moments, t_test_p
+from paribus.analyse.interval import MIN_SEEDS, moments, t_test_p
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.margins import NO_EQUIVALENT, Margins
 from paribus.analyse.plan_rules import plan_measure
-from paribus.analyse.power import always_valid_t
+from paribus.analyse.power import one_sided_t
 from paribus.analyse.run_table import select_rows
 from paribus.analyse.score_bounds import row_bounds
 from paribus.analyse.undertrained import UNDERTRAINED
@@ -119,11 +119,7 @@ def judge_control(
     elif is_constant:
         reason = "it loses the same in every seed, so the seed does not reach its runs"
         return replace(finding, effect=effect, reason=reason)
-    if open_ended:
-        t = always_valid_t(n, family_alpha)
-    else:
-        t = float(critical_t(1 - 2 * family_alpha, n - 1))
-    low = effect - t * error
+    low = effect - one_sided_t(n, family_alpha, open_ended=open_ended) * error
     p = float(t_test_p(effect, error, n - 1)) / 2
     if not effect > 0:
         p = 1 - p

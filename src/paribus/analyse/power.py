@@ -46,6 +46,26 @@ def power(effect: float, n: int, alpha: float = 0.05) -> float:
     return _power(effect, n, float(critical_t(1 - alpha, n - 1)), n - 1)
 
 
+def one_sided_power(
+    effect: float, n: int, alpha: float = 0.05, *, open_ended: bool = False
+) -> float:
+    """The chance that n seeds show that an effect is above zero: that of a two-sided test at 2α,
+    whose other side no effect of any size reaches.
+    """
+    require_min_seeds(n)
+    t = one_sided_t(n, alpha, open_ended=open_ended)
+    if t == inf:
+        return 0.0
+    return _power(effect, n, t, n - 1)
+
+
+def one_sided_t(n: int, alpha: float = 0.05, *, open_ended: bool = False) -> float:
+    """The t above which n seeds show that an effect is above zero."""
+    if open_ended:
+        return always_valid_t(n, alpha)
+    return float(critical_t(1 - 2 * alpha, n - 1))
+
+
 def detectable_effect(
     n: int,
     m: int = 1,

@@ -12,35 +12,9 @@ from paribus.record import Evaluation, TaskEvaluation, read_evaluations, read_ta
 from paribus.record.address import without_places
 from paribus.record.task_answers import PARENT
 from paribus.spec.yardstick import HEAD, PROBE, TASK
+from paribus.spec.yardstick import column_of as column_of
 
-CHOICES = "choices"  # a kind of task, whose table names a measure where it is not accuracy
 YardstickTable = Mapping[str, Any]  # a yardstick as a record holds it
-
-
-def column_of(yardstick: YardstickTable) -> str:
-    """What a yardstick's column is called: its kind, or the name of its task, and its split; with
-    the measure of choices that is not accuracy, and with what is taken off, where anything is.
-    """
-    if yardstick["kind"] == TASK:
-        name = yardstick["task"]["name"]
-        if yardstick["task"]["kind"] == CHOICES and "measure" in yardstick["task"]:
-            name = f"{name}: {yardstick['task']['measure']}"
-        if yardstick.get("minus_parent"):
-            name = f"{name} minus the parent's"
-        return f"{name}.{yardstick['split']}"
-    if yardstick["kind"] == PROBE:
-        return f"{_probe_name(yardstick)}.{yardstick['split']}"
-    return f"{yardstick['kind']}.{yardstick['split']}"
-
-
-def _probe_name(yardstick: YardstickTable) -> str:
-    """What a probe shows, and where, if it is not in the attention of the main stack as it is."""
-    words = [f"{yardstick['probe']['kind']}: {yardstick['quantity']}"]
-    if yardstick["stack"] != "stack":
-        words.append(yardstick["stack"])
-    if yardstick["branch"] != "attention":
-        words.append(yardstick["branch"])
-    return ", ".join(filter(None, (*words, yardstick["variant"])))
 
 
 def read_answers(

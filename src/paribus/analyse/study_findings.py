@@ -8,6 +8,7 @@ from paribus.analyse.arm_findings import PairData, arm_findings
 from paribus.analyse.bracket import bracket_rows
 from paribus.analyse.findings import Findings
 from paribus.analyse.length_curves import length_curves
+from paribus.analyse.manipulation import check_findings
 from paribus.analyse.margins import study_margins
 from paribus.analyse.plan_family import is_second_edition, plan_family
 from paribus.analyse.plan_rules import has_open_seeds, look_of, plan_alpha, verdict_seeds
@@ -43,10 +44,11 @@ def study_findings(study: Study) -> Findings:
         plan, lengths, _reference_arms(plan)
     )
     rates = read_rates(study, plan.order)
-    tuned_verdicts = judge_plan(plan, reported_rows, seeds, margins, remarks)
+    checks = check_findings(study, plan, reported_rows, seeds)
+    tuned_verdicts = judge_plan(plan, reported_rows, seeds, margins, remarks, checks)
     sides = {}
     for side, own in bracket_rows(plan, table, seeds).items():
-        sides[side] = judge_plan(plan, own, seeds, margins, remarks)
+        sides[side] = judge_plan(plan, own, seeds, margins, remarks, checks)
     pair_data = PairData(
         plan=plan,
         scores=scores,
@@ -75,6 +77,7 @@ def study_findings(study: Study) -> Findings:
         pooled_noise=tuned_verdicts.pooled_noise,
         noise=_baseline_noise(table, plan.baseline, column),
         control=control,
+        checks=checks,
     )
     return withhold_if_changed(findings, study)
 

@@ -7,6 +7,7 @@ import math
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.findings import ArmFinding, Findings
+from paribus.analyse.manipulation import NOT_SHOWN, CheckFinding
 from paribus.analyse.positive_control import ControlFinding
 from paribus.analyse.run_table import Row, RowTable
 from paribus.analyse.study_findings import study_findings
@@ -27,7 +28,12 @@ def verdict_table(findings: Findings) -> RowTable:
     else:
         control = [_control_row(findings.control, findings.baseline)]
     return RowTable(
-        (*map(_arm_row, findings.arms), *map(_contrast_row, findings.contrasts), *control)
+        (
+            *map(_arm_row, findings.arms),
+            *map(_contrast_row, findings.contrasts),
+            *control,
+            *map(_check_row, findings.checks),
+        )
     )
 
 
@@ -75,6 +81,21 @@ def _control_row(control: ControlFinding, baseline: str) -> Row:
         "seeds": len(control.losses),
         "compute": None,
         "words": control.description,
+    }
+
+
+def _check_row(check: CheckFinding) -> Row:
+    """What must hold, under a column that only studies with checks have."""
+    row: Row = {"arm": None, "against": None, "contrast": None, "must": check.that}
+    return {
+        **row,
+        "verdict": "shown" if check.is_shown else NOT_SHOWN,
+        "gain": check.effect,
+        "low": check.low,
+        "high": None,
+        "seeds": check.n_seeds,
+        "compute": None,
+        "words": f"{check.description}.",
     }
 
 

@@ -32,6 +32,7 @@ def withhold_if_changed(findings: Findings, study: Study) -> Findings:
         contrasts=(),
         pooled_noise=None,
         control=None,
+        checks=(),
         noise=None,
     )
 

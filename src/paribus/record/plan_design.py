@@ -47,6 +47,15 @@ class LadderRecord(Shape):
     exponent_margin: Number | None = Field(default=None, gt=0)  # None: the usual one
 
 
+class MustRecord(Shape):
+    """A manipulation check: what must hold, the column that shows it, and what hangs on it."""
+
+    that: str
+    on: str | None = None  # None: the primary yardstick
+    # names of arms or contrasts, and pairs; None: all that is judged
+    scope: list[str | list[str]] | None = Field(default=None, alias="for")
+
+
 class DesignRecord(WholeShape):
     """The fields of a design that are read; `table` holds all of them."""
 
@@ -63,6 +72,7 @@ class DesignRecord(WholeShape):
     contrasts: dict[str, dict[str, Number]] | str | None = None
     lengths: list[Number] | None = None
     ladder: LadderRecord | None = None
+    must: list[MustRecord] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _require_sense(self) -> Self:

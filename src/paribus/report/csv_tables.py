@@ -65,6 +65,8 @@ def _rests_on(report: ReportData) -> Iterator[dict[str, Any]]:
         yield _interval_columns(contrast.comparison)
     if report.findings.control is not None:
         yield _interval_columns(None)
+    for _ in report.findings.checks:
+        yield _interval_columns(None)
 
 
 def _interval_columns(comparison: Comparison | None) -> dict[str, Any]:

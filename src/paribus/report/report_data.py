@@ -46,6 +46,7 @@ ANONYMISED_FIELDS = (
     "remarks",
     "pooled_noise",
     "control",
+    "checks",
     "noise",
     "agreement",
 )

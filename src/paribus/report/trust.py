@@ -8,6 +8,7 @@ from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck
 from paribus.report.trust_fairness import pairing_check, rate_check
 from paribus.report.trust_power import (
+    manipulation_checks,
     margin_checks,
     noise_source_checks,
     pooled_noise_checks,
@@ -31,6 +32,7 @@ def trust_checks(report: ReportData) -> list[TrustCheck]:
         *noise_source_checks(report),
         pairing_check(report),
         positive_control_check(report),
+        *manipulation_checks(report),
         *margin_checks(report),
         *failure_checks(report),
         size_check(report),

@@ -12,7 +12,7 @@ from paribus.analyse.detection import detectable_gain, detectable_in_sds
 from paribus.analyse.pooled_noise import PooledNoise
 from paribus.analyse.sign_test import MIN_SIGN_TEST_SEEDS
 from paribus.report.noise import TITLE, describe_noise
-from paribus.report.numbers import describe_each, join_words, quote_arm, rough
+from paribus.report.numbers import capitalise, describe_each, join_words, quote_arm, rough
 from paribus.report.positive_control import (
     NO_DETECTION,
     describe_control,
@@ -174,6 +174,13 @@ def _second_edition_control_check(report: ReportData) -> TrustCheck:
     if control.works:
         return TrustCheck(CONTROL, "yes", text)
     return TrustCheck(CONTROL, "no", text)
+
+
+def manipulation_checks(report: ReportData) -> Iterator[TrustCheck]:
+    """Did the arms do what the question needs, where the design says what that is?"""
+    for check in report.findings.checks:
+        text = f"Must hold: {check.that}. {capitalise(check.description)}."
+        yield TrustCheck("Manipulation", "yes" if check.is_shown else "no", text)
 
 
 def margin_checks(report: ReportData) -> Iterator[TrustCheck]:

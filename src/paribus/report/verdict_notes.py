@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paribus.analyse.length_curves import NO_CURVE_DECLARED
-from paribus.report.numbers import join_words, quote_arm
+from paribus.report.numbers import capitalise, join_words, quote_arm
 from paribus.report.report_data import ReportData
 from paribus.spec.design import MIN_LENGTHS
 
 
 def verdict_notes(report: ReportData) -> list[str]:
-    """That no gain is told in compute, and which arms get no verdict; nothing where neither
-    holds.
+    """What had to hold, that no gain is told in compute, and which arms get no verdict; nothing
+    where none of these is to be said.
     """
-    return [*_compute_note(report), *_unjudged_note(report)]
+    return [*check_notes(report), *_compute_note(report), *_unjudged_note(report)]
+
+
+def check_notes(report: ReportData) -> list[str]:
+    """What the design says must hold, and whether it is shown."""
+    notes: list[str] = []
+    for check in report.findings.checks:
+        notes.append(f"Must hold: {check.that}. {capitalise(check.description)}.")
+    return notes
 
 
 def _compute_note(report: ReportData) -> Iterator[str]:

@@ -200,7 +200,8 @@ def _verdict_sentence(arm: ArmFinding, against: str, within: str) -> str:
             return f"{name} against {baseline} is unstable: {verdict.detail}"
         case "manipulation not shown":
             return (
-                f"No verdict on {name} against {baseline}, manipulation not shown: {verdict.detail}"
+                f"{capitalise(verdict.detail)}: manipulation not shown, so no verdict on {name}"
+                f" against {baseline}"
             )
         case "bimodal":
             return (

@@ -72,7 +72,7 @@ def comparison_faults(design: Design) -> Iterator[str]:
             " against the baseline"
         )
     names = itertools.chain.from_iterable(design.comparisons)
-    yield from _unknown_arm_faults([("comparisons", name) for name in names], arms)
+    yield from unknown_arm_faults([("comparisons", name) for name in names], arms)
     for name, against in design.comparisons:
         if name == against:
             yield f"comparisons has {name!r} against itself; name the arm it is judged against"
@@ -106,7 +106,7 @@ def contrast_faults(design: Design) -> Iterator[str]:
             )
         return
     arms, earlier_names = arm_tables(design), set()
-    yield from _unknown_arm_faults(_weighted_arms(design.contrasts), arms)
+    yield from unknown_arm_faults(_weighted_arms(design.contrasts), arms)
     for name, weights in design.contrasts.items():
         yield from _weight_faults(f"contrasts.{name}", weights)
         key = " ".join(name.casefold().split())
@@ -137,7 +137,7 @@ def _describe_shape(design: Design) -> str:
     return f"{' × '.join(n_levels)} levels"
 
 
-def _unknown_arm_faults(names: Iterable[tuple[str, str]], arms: Mapping[str, Any]) -> Iterator[str]:
+def unknown_arm_faults(names: Iterable[tuple[str, str]], arms: Mapping[str, Any]) -> Iterator[str]:
     """The names, and where each stands, that no arm has; the first few are told one by one."""
     arm_names = ", ".join(arms)
 

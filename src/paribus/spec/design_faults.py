@@ -5,7 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from paribus.spec.arm_faults import arm_faults, comparison_faults, contrast_faults, family_faults
+from paribus.spec.arm_faults import (
+    arm_faults,
+    comparison_faults,
+    contrast_faults,
+    family_faults,
+    unknown_arm_faults,
+)
 from paribus.spec.design import (
     FEW_SEEDS_REMEDY,
     LENGTHS_EXAMPLE,
@@ -13,14 +19,19 @@ from paribus.spec.design import (
     MIN_SEEDS,
     OPEN_SEEDS,
     Design,
+    arm_tables,
     compute_margin,
     control_length,
     control_margin,
+    declared_contrasts,
+    judged_pairs,
 )
 from paribus.spec.factor_faults import factor_faults, overruled_faults
 from paribus.spec.ladder_faults import ladder_faults
+from paribus.spec.must import CHANCE, Must, hanging_contrasts, hanging_pairs
+from paribus.spec.spelling import word_advice
 from paribus.spec.tasks import CHOICE_ACCURACY, ChoicesTask
-from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick
+from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick, column_of
 
 MAX_ALPHA = 0.05  # of false alarms, over all looks
 MAX_COMBINATIONS = 1_000  # of levels: thirty factors of two would be a billion arms
@@ -51,6 +62,7 @@ def design_faults(design: Design) -> Iterator[str]:
         yield from comparison_faults(design)
         yield from contrast_faults(design)
         yield from family_faults(design)
+        yield from _must_faults(design)
         yield from _noise_faults(design)
         yield from factor_faults(design)
         yield from overruled_faults(design)
@@ -176,6 +188,69 @@ def _length_faults(design: Design) -> Iterator[str]:
         f" and lengths {lengths_text}; write {LENGTHS_EXAMPLE}, or a margin in"
         f" {design.primary.measure.scores.unit}"
     )
+
+
+def _must_faults(design: Design) -> Iterator[str]:
+    """Checks that name what is not there, or that ask of a pair what its own verdict will say."""
+    arms, yardsticks, earlier = arm_tables(design), _yardsticks_by_column(design), set()
+    for place, must in enumerate(design.must):
+        where, claim = f"must.{place}", must.claim
+        yield from unknown_arm_faults([(f"{where}.that", name) for name in claim.arms], arms)
+        if claim.arm == claim.against:
+            yield f"{where}.that sets {claim.arm!r} against itself; name another arm"
+        if (claim, must.on) in earlier:
+            yield f"{where}.that is {must.that!r}, which is there already; leave one out"
+        earlier.add((claim, must.on))
+        measure = yardsticks.get(must.on or next(iter(yardsticks)))
+        if measure is None:
+            yield (
+                f"{where}.on is {must.on!r}, which is no yardstick of this design;"
+                f" {word_advice(str(must.on), yardsticks)}yardsticks are {', '.join(yardsticks)}"
+            )
+        elif claim.is_threshold and measure.scores.is_inside:
+            yield (
+                f"{where}.that is {must.that!r}, and what a probe finds has no {CHANCE}; write one"
+                " arm above another, as 'causal > prefix'"
+            )
+        yield from _scope_faults(design, where, must)
+
+
+def _yardsticks_by_column(design: Design) -> dict[str, OtherYardstick]:
+    """What a design measures, the primary yardstick first, by the column of its scores."""
+    yardsticks: dict[str, OtherYardstick] = {}
+    for measure in (design.primary.measure, *design.others):
+        yardsticks[column_of(measure.model_dump(mode="json"))] = measure
+    return yardsticks
+
+
+def _scope_faults(design: Design, where: str, must: Must) -> Iterator[str]:
+    """What hangs on a check must be judged, and by something else than the check."""
+    pairs, contrasts = judged_pairs(design), declared_contrasts(design)
+    judged = [f"{arm!r} against {against!r}" for arm, against in pairs]
+    judged += [repr(name) for name in contrasts]
+    for entry in must.scope or ():
+        alone = [entry]
+        if not hanging_pairs(alone, pairs) and not hanging_contrasts(alone, contrasts):
+            name = repr(entry) if isinstance(entry, str) else f"{entry[0]!r} against {entry[1]!r}"
+            yield (
+                f"{where}.for has {name}, and nothing that is judged has that name; judged are"
+                f" {', '.join(judged)}"
+            )
+    primary = column_of(design.primary.measure.model_dump(mode="json"))
+    if must.on not in (None, primary):
+        return
+    hanging: dict[str, set[str]] = {}
+    for arm, against in hanging_pairs(must.scope, pairs):
+        hanging[f"{arm!r} against {against!r}"] = {arm, against}
+    for name in hanging_contrasts(must.scope, contrasts):
+        hanging[f"the contrast {name!r}"] = set(contrasts[name])
+    for name, arms in hanging.items():
+        if arms == set(must.claim.arms):
+            yield (
+                f"{where}.that is {must.that!r}, and the verdict on {name}, which hangs on it, is"
+                f" of the same arms and the same scores; name other pairs under {where}.for, or"
+                f" another yardstick under {where}.on"
+            )
 
 
 def _yardstick_name(measure: OtherYardstick) -> str:

@@ -25,6 +25,7 @@ from paribus.spec.design_values import (
 from paribus.spec.factor import Factor, Table
 from paribus.spec.ladder import Ladder
 from paribus.spec.match import Match
+from paribus.spec.must import Must, read_must
 from paribus.spec.variance import Variance, read_variance
 from paribus.spec.yardstick import DesignYardstickKind, DocumentHalves, OtherYardstickKind
 
@@ -115,6 +116,12 @@ class Design(Spec):
     control: Control = None
     """What must come out worse than the baseline: an arm's name, or `{ length = 0.5 }`, the
     baseline at half its training.
+    """
+    must: Annotated[
+        tuple[Must, ...], Field(exclude_if=lambda must: not must), BeforeValidator(read_must)
+    ] = ()
+    """What must hold before pairs get a word. Where it is not shown, the word of the pairs that
+    hang on it is `manipulation not shown`.
     """
     match: Annotated[Match | None, BeforeValidator(read_match)] = None
     """What is made equal in size. `match = "nothing"` compares the arms as written."""

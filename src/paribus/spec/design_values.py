@@ -28,8 +28,6 @@ MAX_COMPUTE_MARGIN = (
 
 def as_tuple(value: Any) -> Any:
     """TOML and JSON have lists, specs tuples; one alone is short for a list of it."""
-    if isinstance(value, list) and not value:
-        raise ValueError("is an empty list; give at least one")
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, str):

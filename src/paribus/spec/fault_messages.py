@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from paribus.errors import describe_first
 from paribus.spec.remedies import remedy
 from paribus.spec.spelling import key_advice, word_advice
-from paribus.spec.tree import field_models, field_paths, kind_of, nested_models
+from paribus.spec.tree import field_models, field_paths, fields_of, kind_of, nested_models
 
 Table = dict[str, Any]
 UNKNOWN_KEY = "extra_forbidden"  # what pydantic calls a key that no field has
@@ -107,7 +107,7 @@ def _describe_keys(name: str, value: Any, root: type[BaseModel]) -> str:
     that is a kind.
     """
     model = _model_of_name(name, root)
-    keys = ", ".join(model.model_fields)
+    keys = ", ".join(fields_of(model))
     for key, models in field_models(model).items():
         if isinstance(value, str) and value in map(kind_of, models):
             return f"keys {keys}, such as {{ {key} = {value!r} }}"
@@ -164,12 +164,12 @@ def _known_keys(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     for part in loc[:-1]:
         for candidate in (
             field_models(model)[part]
-            if part in model.model_fields
+            if part in fields_of(model)
             else _union_members(model, part, root)
         ):
             model = candidate
             break
-    return list(model.model_fields)
+    return list(fields_of(model))
 
 
 @cache

@@ -27,7 +27,7 @@ from paribus.spec.spelling import path_advice
 from paribus.spec.stages import Stage
 from paribus.spec.tasks import ProtocolKind, TaskKind
 from paribus.spec.training import Training
-from paribus.spec.tree import descriptions_of, kind_of, models_in, own_docstring
+from paribus.spec.tree import descriptions_of, fields_of, kind_of, models_in, own_docstring
 from paribus.spec.turn_design import TurnDesign
 from paribus.spec.type_words import field_type
 
@@ -161,7 +161,7 @@ def _inside(place: _Place, name: str) -> Iterator[_Place]:
     of_kind = [model for model in models if kind_of(model) == name]
     if of_kind and len(models) > 1:
         yield _Place(of_kind[0])
-        if name not in of_kind[0].model_fields:
+        if name not in fields_of(of_kind[0]):
             return  # a task is a kind of yardstick, and has a field of that name
     for model in models:
         for field in _fields(model):
@@ -172,8 +172,8 @@ def _inside(place: _Place, name: str) -> Iterator[_Place]:
 
 
 def _annotation(model: type[BaseModel], key: str) -> Any:
-    if key in model.model_fields:
-        return model.model_fields[key].annotation
+    if key in fields_of(model):
+        return fields_of(model)[key].annotation
     return None
 
 
@@ -213,7 +213,7 @@ def _tables_below(
             continue
         listed_models.add(model)
         yield _table_entry(path, model)
-        for key, field in model.model_fields.items():
+        for key, field in fields_of(model).items():
             yield from _tables_below(f"{path}.{key}", field.annotation, listed_models)
 
 
@@ -225,7 +225,7 @@ def _fields(model: type[BaseModel]) -> list[FieldEntry]:
     """The fields of a model but the word that chooses it among its alternatives."""
     about = descriptions_of(model)
     own: list[FieldEntry] = []
-    for key, field in model.model_fields.items():
+    for key, field in fields_of(model).items():
         if key != "kind" or kind_of(model) is None:
             own.append(_field_entry(key, field, about))
     first = _READ_FIRST.get(model)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from paribus.errors import SpecError
-from paribus.spec.tree import field_models, kind_of
+from paribus.spec.tree import field_models, fields_of, kind_of
 
 Table = dict[str, Any]
 
@@ -64,7 +64,7 @@ def fill_default_kinds(table: Table, model: type[BaseModel]) -> Table:
     is a layer norm.
     """
     result = dict(table)
-    for name, field in model.model_fields.items():
+    for name, field in fields_of(model).items():
         value = result.get(name)
         if not isinstance(value, Mapping):
             continue

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 Descriptions = dict[str, str]  # by field
 
@@ -27,9 +28,15 @@ def models_in(annotation: Any) -> tuple[type[BaseModel], ...]:
 
 
 @cache
+def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by the keys that a file has for them."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+@cache
 def field_models(model: type[BaseModel]) -> dict[str, tuple[type[BaseModel], ...]]:
     """The models that each field of a model may hold, by the name of the field."""
-    return {name: models_in(field.annotation) for name, field in model.model_fields.items()}
+    return {key: models_in(field.annotation) for key, field in fields_of(model).items()}
 
 
 @cache
@@ -64,8 +71,8 @@ def nested_models(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:
 
 
 def descriptions_of(model: type[BaseModel]) -> Descriptions:
-    """What each field of a model does: the text below it in the source, or below the one it
-    overrides.
+    """What each field of a model does, by its key: the text below it in the source, or below the
+    one it overrides.
 
     pydantic can read these texts itself (`use_attribute_docstrings`), but does so at every import.
     """
@@ -73,6 +80,9 @@ def descriptions_of(model: type[BaseModel]) -> Descriptions:
     for owner in reversed(model.__mro__):
         if issubclass(owner, BaseModel):
             descriptions |= _module_descriptions(owner.__module__).get(owner.__name__, {})
+    for name, field in model.model_fields.items():
+        if field.alias is not None and name in descriptions:
+            descriptions[field.alias] = descriptions.pop(name)
     return descriptions
 
 

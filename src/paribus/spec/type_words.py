@@ -22,14 +22,15 @@ PLAIN = {
     Any: "any value",
     dict: "table",
 }
+PAIR = "pair of arms"
 PLURAL = {
     "whole number": "whole numbers",
     "number": "numbers",
     "text": "texts",
     "table": "tables",
     "kind": "kinds",
+    PAIR: "pairs of arms",
 }
-PAIR = "pair of arms"
 
 
 class TypeWords(NamedTuple):
@@ -96,9 +97,8 @@ def _list_words(inside: tuple[Any, ...]) -> TypeWords:
     if inside == (str, str):
         return TypeWords(PAIR, "")
     one = _of_members(list(_members(inside[0], ())))
-    if one.type == PAIR:
-        return TypeWords("list of pairs of arms", "")
-    return TypeWords(f"list of {PLURAL[one.type]}", one.values)
+    plurals = [PLURAL[name] for name in one.type.split(" or ")]
+    return TypeWords(f"list of {' or '.join(plurals)}", one.values)
 
 
 def _table_words(key: Any, value: Any) -> TypeWords:

@@ -208,6 +208,7 @@ MEASURES: Mapping[str, Measure] = {
 TASK = "task"  # the kind of a yardstick that is a task
 HEAD = "head"  # the kind of one that asks a fine-tuned head
 PROBE = "probe"  # the kind of one that looks inside
+CHOICES = "choices"  # a kind of task, whose table names a measure where it is not accuracy
 
 
 def table_measure(table: Mapping[str, Any]) -> Measure:
@@ -222,6 +223,32 @@ def table_measure(table: Mapping[str, Any]) -> Measure:
     if table["kind"] == PROBE:
         return TASK_MEASURES[inside_name(table["probe"]["kind"], table["quantity"])]
     return MEASURES[table["kind"]]
+
+
+def column_of(yardstick: Mapping[str, Any]) -> str:
+    """What a yardstick's column is called: its kind, or the name of its task, and its split; with
+    the measure of choices that is not accuracy, and with what is taken off, where anything is.
+    """
+    if yardstick["kind"] == TASK:
+        name = yardstick["task"]["name"]
+        if yardstick["task"]["kind"] == CHOICES and "measure" in yardstick["task"]:
+            name = f"{name}: {yardstick['task']['measure']}"
+        if yardstick.get("minus_parent"):
+            name = f"{name} minus the parent's"
+        return f"{name}.{yardstick['split']}"
+    if yardstick["kind"] == PROBE:
+        return f"{_probe_name(yardstick)}.{yardstick['split']}"
+    return f"{yardstick['kind']}.{yardstick['split']}"
+
+
+def _probe_name(yardstick: Mapping[str, Any]) -> str:
+    """What a probe shows, and where, if it is not in the attention of the main stack as it is."""
+    words = [f"{yardstick['probe']['kind']}: {yardstick['quantity']}"]
+    if yardstick["stack"] != "stack":
+        words.append(yardstick["stack"])
+    if yardstick["branch"] != "attention":
+        words.append(yardstick["branch"])
+    return ", ".join(filter(None, (*words, yardstick["variant"])))
 
 
 def task_measure(task: Mapping[str, Any]) -> Measure:

@@ -11,6 +11,7 @@ from rich.table import Table
 from paribus.analyse import PastNoise, detectable_effect, equivalence_margin, power_table
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.positive_control import describe_shortened
+from paribus.analyse.power import one_sided_power
 from paribus.cli.terminal.field_format import format_field
 from paribus.cli.terminal.power_table import (
     describe_past_noise,
@@ -33,6 +34,7 @@ from paribus.report.numbers import (
     format_size,
     quote_arm,
     rough,
+    whole_percent,
 )
 from paribus.report.series import describe_series_place
 from paribus.spec.design import (
@@ -42,6 +44,7 @@ from paribus.spec.design import (
     declared_contrasts,
     judged_pairs,
 )
+from paribus.spec.must import Must, hanging_contrasts, hanging_pairs
 from paribus.train.schedule import describe_warmup
 
 STYLES = {
@@ -53,6 +56,7 @@ STYLES = {
     Mark.EQUAL: "green",
 }
 OPEN_SEED_COUNTS = (5, 10, 20)  # at which the power of an open design is printed
+USUAL_DIFFERENCE = 2.0  # in sd of the paired difference: what the power of a check is told of
 
 
 def print_control_table(lines: Iterable[ControlLine], page: Console, every: bool) -> None:
@@ -150,6 +154,8 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
     for name, weights in declared_contrasts(plan.design).items():
         page.print(f"contrast   {name}: {describe_weights(weights)}", soft_wrap=True, markup=False)
     page.print(f"control    {_describe_control(plan)}", soft_wrap=True, markup=False)
+    for must in plan.design.must:
+        page.print(f"must       {_describe_must(plan, must)}", soft_wrap=True, markup=False)
     for column, prepared in plan.tasks.items():
         page.print(f"items      {column}: {_describe_items(prepared)}", markup=False)
     margin = plan.design.primary.margin
@@ -238,6 +244,29 @@ def _describe_control(plan: Plan) -> str:
         whole = describe_shortened([stage.kind for stage in run.stages])
         control = f"{baseline} at {length:g} of {whole}"
     return f"{control} must come out worse than {baseline}; it is not in the family"
+
+
+def _describe_must(plan: Plan, must: Must) -> str:
+    """What must hold, how it is tested, what that can see, and what hangs on it."""
+    claim, n = must.claim, len(plan.seeds)
+    text = must.that if must.on is None else f"{must.that} on {must.on}"
+    if claim.is_threshold:
+        text += f", by the means of {n} seeds"
+    else:
+        share, is_open = _last_share(plan), plan.design.seeds == OPEN_SEEDS
+        shown = one_sided_power(USUAL_DIFFERENCE, n, share, open_ended=is_open)
+        text += (
+            f", one-sided at {100 * share:g} %: with {n} seeds a real difference of"
+            f" {USUAL_DIFFERENCE:g} sd of the paired difference is missed in"
+            f" {whole_percent(1 - shown)} of studies"
+        )
+    pairs = hanging_pairs(must.scope, judged_pairs(plan.design))
+    names = [f"{quote_arm(arm)} against {quote_arm(against)}" for arm, against in pairs]
+    names += hanging_contrasts(must.scope, declared_contrasts(plan.design))
+    hanging = ", ".join(names)
+    if len(names) == plan.n_comparisons:
+        hanging = "all that is judged"
+    return f"{text}. Where it is not shown, there is no word on {hanging}"
 
 
 def print_series(plan: Plan, page: Console) -> None:
