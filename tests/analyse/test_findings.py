@@ -266,17 +266,26 @@ def test_two_factors_of_two_levels_are_a_factorial(kept: Study) -> None:
     of its first.
     """
     plan = kept.read_plan()
-    levels = {"full": ("a", "x"), "reverse": ("a", "y"), "causal": ("b", "x"), "again": ("b", "y")}
-    arms = {**plan["arms"], "again": plan["arms"]["full"]}
-    arms = {
-        name: {**arms[name], "levels": dict(zip("pq", levels[name], strict=True))}
-        for name in levels
+    copied = {"a+x": "full", "a+y": "reverse", "b+x": "causal", "b+y": "full"}
+    arms = {}
+    for name, arm in copied.items():
+        levels = dict(zip("pq", name.split("+"), strict=True))
+        arms[name] = {**plan["arms"][arm], "levels": levels}
+    control = []
+    for line in plan["control"]:
+        values = {name: line["values"][arm] for name, arm in copied.items()}
+        control.append({**line, "values": values})
+    masks = [{"architecture": {"mask": mask}} for mask in ("full", "causal")]
+    factors = {
+        "p": {"path": None, "levels": dict(zip("ab", masks, strict=True))},
+        "q": {"path": None, "levels": dict(zip("xy", masks, strict=True))},
     }
-    cells = kept.read_cells()
-    copies = [replace(cell, arm="again") for cell in cells if cell.arm == "full"]
-    replace_plan(
-        kept, {**plan, "arms": arms, "order": [*plan["order"], "again"]}, [*cells, *copies]
-    )
+    design = {**plan["design"], "arms": {}, "factor": [], "factors": factors, "baseline": "a+x"}
+    whole = {**plan, "design": design, "arms": arms, "order": list(arms), "control": control}
+    cells = []
+    for cell in kept.read_cells():
+        cells += [replace(cell, arm=name) for name, arm in copied.items() if arm == cell.arm]
+    replace_plan(kept, whole, cells)
     found = study_findings(kept)
     assert found.factorial is not None
     assert found.factorial.factors == {"p": ["a", "b"], "q": ["x", "y"]}

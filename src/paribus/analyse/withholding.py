@@ -1,9 +1,12 @@
-"""Findings without a verdict, where a file that they rest on is not what was written."""
+"""Findings without a verdict, where a file that they rest on is not what was written, or the
+control table is not the one that the runs give.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from paribus.analyse.control_faults import control_faults
 from paribus.analyse.findings import ArmFinding, Findings
 from paribus.analyse.run_table import ENDED_OUTCOMES
 from paribus.analyse.verdict import Verdict
@@ -19,6 +22,9 @@ def withhold_if_changed(findings: Findings, study: Study) -> Findings:
         else:
             other_runs.append(row["run"])
     integrity = check_integrity(study, findings.plan, ended_runs, other_runs)
+    if not integrity.predates_checksums:
+        own = control_faults(findings.plan)
+        integrity = replace(integrity, faults=(*own, *integrity.faults), control_faults=own)
     findings = replace(findings, agreement=integrity)
     if not integrity.faults:
         return findings

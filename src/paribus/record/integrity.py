@@ -73,6 +73,8 @@ class IntegrityCheck:
     faults: tuple[str, ...] = ()
     predates_checksums: bool = False  # the study was made before checksums were kept
     n_unchecked_runs: int = 0  # runs that were
+    # those of the faults that are of the control table
+    control_faults: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:

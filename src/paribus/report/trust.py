@@ -56,6 +56,10 @@ def _confound_lines(report: ReportData) -> list[ControlLine]:
 
 
 def _confound_check(report: ReportData) -> TrustCheck:
+    faults = report.findings.agreement.control_faults
+    if faults:
+        text = f"The control table is not the one that the runs of the plan give. {faults[0]}."
+        return TrustCheck("Confounds", "no", text)
     lines, allowances = _confound_lines(report), allowed_confounds(report)
     if len(allowances) < len(lines):
         paths = join_words([line.path for line in lines if line.allowed is None])

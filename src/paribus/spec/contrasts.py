@@ -4,7 +4,7 @@ pairs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from itertools import product
 from typing import Any, Literal
 
@@ -107,6 +107,14 @@ def _sign(is_positive: bool) -> int:
     if is_positive:
         return 1
     return -1
+
+
+def opposed_arms(weights: Mapping[str, float]) -> Iterator[ArmPair]:
+    """Every arm that a contrast counts for, beside every arm that it counts against."""
+    for name, weight in weights.items():
+        for other, other_weight in weights.items():
+            if weight > 0 > other_weight:
+                yield name, other
 
 
 def resolve_contrasts(declared: Contrasts | str | None, levels: Levels, baseline: str) -> Contrasts:

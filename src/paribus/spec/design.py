@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
 
 from paribus.spec.contrasts import ArmPair as ArmPair
-from paribus.spec.contrasts import Contrasts, default_contrasts, family_size, judged_family
+from paribus.spec.contrasts import (
+    Contrasts,
+    default_contrasts,
+    family_size,
+    judged_family,
+    opposed_arms,
+)
 from paribus.spec.design_spec import RUN_TABLES as RUN_TABLES
 from paribus.spec.design_spec import SCALES as SCALES
 from paribus.spec.design_spec import Budget as Budget
@@ -111,19 +116,11 @@ def compared_pairs(design: Design) -> tuple[ArmPair, ...]:
         **default_contrasts(levels, design.baseline),
         **declared_contrasts(design),
     }.values():
-        pairs += _opposed_arms(weights)
+        pairs += opposed_arms(weights)
     once: dict[frozenset[str], ArmPair] = {}
     for pair in pairs:
         once.setdefault(frozenset(pair), pair)
     return tuple(once.values())
-
-
-def _opposed_arms(weights: Mapping[str, float]) -> Iterator[ArmPair]:
-    """Every arm that a contrast counts for, beside every arm that it counts against."""
-    for name, weight in weights.items():
-        for other, other_weight in weights.items():
-            if weight > 0 > other_weight:
-                yield name, other
 
 
 def declared_contrasts(design: Design) -> Contrasts:

@@ -1,0 +1,324 @@
+"""Is the control table of a plan the one that its runs give? No fingerprint covers the table, but
+the runs of the arms are covered, so a report works it out again from them.
+
+For each field: its value in each arm, whether it is equal in every pair that is compared, and
+whether it is the factor. For each quantity: what the sizes, the work and the environment of the
+plan come to. Whether a difference could have been avoided is tried out on the spec alone. What
+masks and objectives forbid takes a model to find out: there the table is believed, and `paribus
+report --verify` plans the design again.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from paribus.analyse.plan_family import plan_family, plan_levels
+from paribus.analyse.text_read import (
+    TOKEN_BUDGETS,
+    TextRead,
+    epochs_by_text,
+    parse_epochs,
+    text_differences,
+)
+from paribus.errors import SpecError
+from paribus.record import ControlLine, Mark
+from paribus.record.plan import ArmRecord, PlanRecord, WorkQuantity
+from paribus.spec import resolve
+from paribus.spec.contrasts import ArmPair, default_contrasts, opposed_arms
+from paribus.spec.factor import Factor, leaves_of, level_paths
+from paribus.spec.price import stage_parameters
+from paribus.spec.run import RunSpec, load_run
+
+Table = dict[str, Any]
+_ABSENT = "–"  # as the table has it
+_UNSAID_FIELDS = ("kind",)  # a stage's own kind, which runs of one stage do not show
+_RATE = "training.optimizer.rate"
+# What follows from text and training where nobody writes it.
+_DERIVED_SIZES = ("architecture.n_vocab", "architecture.max_length")
+# A trial of one of these needs a model: masks and objectives decide who may learn what.
+_TAKES_A_MODEL = {"mask", "encoder", "objective", "corpus", "length", "kind", "n_layers"}
+# Quantities that are not in the plan a second time; their lines must be there.
+_UNCOVERED = ("epochs", "starting weights in common", "kernel", "precision")
+_ENVIRONMENT = {
+    "threads": "n_threads",
+    "device": "device",
+    "torch": "torch",
+    "python": "python",
+    "code": "code",
+}
+_BYTES_LINE = "bytes_read in all"
+_ROUNDING = 1e-9  # of sums that were added in another order
+_MAX_SHOWN = 40  # characters of a value
+
+
+def control_faults(plan: PlanRecord) -> tuple[str, ...]:
+    """Where the control table is not the one that the runs of the plan give, in words."""
+    check = _ControlCheck(plan)
+    faults = list(check.arm_faults()) or list(check.missing_lines())
+    if not faults:
+        for line in plan.control:
+            faults += check.line_faults(line)
+    return tuple([f"control table: {fault}" for fault in faults])
+
+
+class _ControlCheck:
+    """A plan, and what its runs say of each field and quantity."""
+
+    def __init__(self, plan: PlanRecord):
+        self.plan = plan
+        self.design: Table = plan.design.table
+        self.numbers_stages = any(line.path.startswith("stages.") for line in plan.control) or any(
+            len(arm.run.stages) > 1 for arm in plan.arms.values()
+        )
+        self.tables = {name: self._run_table(arm) for name, arm in plan.arms.items()}
+        self.leaves = {name: leaves_of(table) for name, table in self.tables.items()}
+        self.quantities = {name: _arm_quantities(plan, name) for name in plan.arms}
+
+    def missing_lines(self) -> Iterator[str]:
+        """Fields and quantities that the table does not have."""
+        paths = dict.fromkeys(path for own in self.leaves.values() for path in own)
+        names = dict.fromkeys(name for own in self.quantities.values() for name in own)
+        there = {line.path for line in self.plan.control}
+        missing = [path for path in (*paths, *names, *_UNCOVERED) if path not in there]
+        if missing:
+            lines = "line is" if len(missing) == 1 else "lines are"
+            yield f"{len(missing)} {lines} missing, such as that of {missing[0]}"
+
+    def arm_faults(self) -> Iterator[str]:
+        """What beside the table says which arm is which, and what may differ."""
+        factors: dict[str, Factor] = {}
+        for name, table in (self.design.get("factors") or {}).items():
+            factors[name] = Factor.model_validate(table)
+        declared: set[str] = set(self.design.get("factor") or ())
+        for factor in factors.values():
+            declared.update(level_paths(factor))
+        if declared != set(self.plan.declared):
+            yield f"declared is {self.plan.declared}, and the design declares {sorted(declared)}"
+        for name, arm in self.plan.arms.items():
+            if factors:
+                is_own = sorted(arm.levels.values()) == sorted(name.split("+"))
+                is_own = is_own and arm.levels.keys() == factors.keys()
+            else:
+                is_own = arm.levels == {"arm": name} and name in self.design["arms"]
+            if not is_own:
+                yield f"{name!r} has the levels {arm.levels}, and the design has no such arm"
+
+    def line_faults(self, line: ControlLine) -> Iterator[str]:
+        """What is wrong with one line."""
+        if line.mark == Mark.CONFOUND and not self._is_allowed(line):
+            yield f"{line.path} is allowed, and the design gives no such reason"
+        if any(line.path in own for own in self.leaves.values()):
+            yield from self._field_faults(line)
+        elif any(line.path in own for own in self.quantities.values()):
+            yield from self._quantity_faults(line)
+        elif line.path in _UNCOVERED:
+            values = list(line.values.values())
+            if line.mark == Mark.EQUAL and _differs(values):
+                yield f"{line.path} is marked equal, and its values differ"
+
+    def _field_faults(self, line: ControlLine) -> Iterator[str]:
+        for arm, own in self.leaves.items():
+            value = own.get(line.path, _ABSENT)
+            is_table = any(path.startswith(f"{line.path}.") for path in own)
+            if value != line.values.get(arm, _ABSENT) and not is_table:
+                yield (
+                    f"{line.path} of {arm!r} is {_shorten(line.values.get(arm))}, and its run has"
+                    f" {_shorten(value)}"
+                )
+                return
+        is_declared = _is_under(line.path, self.plan.declared)
+        if line.mark == Mark.FACTOR and not is_declared:
+            yield f"{line.path} is marked as the factor, and the design does not declare it"
+        if not self._differs_in_a_pair(line.values):
+            return
+        if line.mark == Mark.EQUAL:
+            yield f"{line.path} is marked equal, and differs between arms that are compared"
+        elif line.mark == Mark.TUNED and (
+            self.design.get("tune") is None or not _is_rate(line.path)
+        ):
+            yield f"{line.path} is marked as tuned, and is not"
+        elif line.mark == Mark.MATCHED and not self._moves_sizes:
+            yield f"{line.path} is marked as matched, and the design has no match and no budget"
+        elif line.mark == Mark.FOLLOWS and not is_declared and self._could_be_equal(line.path):
+            yield f"{line.path} is said to follow from the factor, and could have been equal"
+
+    def _quantity_faults(self, line: ControlLine) -> Iterator[str]:
+        values = {arm: own.get(line.path) for arm, own in self.quantities.items()}
+        for arm, value in values.items():
+            if not _agree(value, line.values.get(arm)):
+                yield (
+                    f"{line.path} of {arm!r} is {_shorten(line.values.get(arm))}, and the plan"
+                    f" gives {_shorten(value)}"
+                )
+                return
+        if line.mark == Mark.EQUAL and _differs(list(values.values())):
+            yield f"{line.path} is marked equal, and its values differ"
+        if line.path == _BYTES_LINE and line.mark != Mark.CONFOUND and self._text_is_a_confound:
+            yield f"{line.path} is marked {line.mark.meaning}, and could have been equal"
+
+    def _differs_in_a_pair(self, values: Mapping[str, Any]) -> bool:
+        return any(values.get(arm) != values.get(against) for arm, against in self._pairs)
+
+    @cached_property
+    def _pairs(self) -> list[ArmPair]:
+        """Every pair of arms whose difference enters something reported."""
+        plan = self.plan
+        pairs, contrasts = plan_family(plan)
+        control = plan.design.control_arm
+        if control is not None:
+            pairs = [*pairs, (control, plan.baseline)]
+        shown = default_contrasts(plan_levels(plan), plan.baseline)
+        for weights in (*shown.values(), *contrasts.values()):
+            pairs = [*pairs, *opposed_arms(weights)]
+        return pairs
+
+    @property
+    def _moves_sizes(self) -> bool:
+        """Does a match or a budget move fields of an arm?"""
+        arms = self.design.get("arms") or {}
+        own = any("match" in table for table in arms.values())
+        return own or bool(self.design.get("match") or self.design.get("budget"))
+
+    def _is_allowed(self, line: ControlLine) -> bool:
+        reasons = (self.design.get("allow") or {}).values()
+        return line.allowed is None or line.allowed in reasons
+
+    def _could_be_equal(self, path: str) -> bool:
+        """Is there a compared pair of which one arm can take the other's value?"""
+        is_derived = path in _DERIVED_SIZES
+        if is_derived or _TAKES_A_MODEL & set(path.split(".")) or self._needs_a_model:
+            return False
+        return any(self._can_agree(path, *pair) for pair in self._pairs)
+
+    @property
+    def _needs_a_model(self) -> bool:
+        """Do arms begin with weights, or are yardsticks probes, which take a model to be tried?"""
+        measures = [self.plan.design.primary.measure, *self.plan.design.others]
+        begins = any(arm.run.begin is not None for arm in self.plan.arms.values())
+        return begins or any(measure.kind == "probe" for measure in measures)
+
+    def _can_agree(self, path: str, one: str, other: str) -> bool:
+        if path not in self.leaves[one] or path not in self.leaves[other]:
+            return False
+        if self.leaves[one][path] == self.leaves[other][path]:
+            return False
+        return self._is_accepted(one, other, path) or self._is_accepted(other, one, path)
+
+    def _is_accepted(self, taker: str, giver: str, path: str) -> bool:
+        table = copy.deepcopy(self.tables[taker])
+        *outer, last = path.split(".")
+        inner: Any = table
+        for key in outer:
+            inner = inner[key]
+        inner[last] = self.leaves[giver][path]
+        for size in _DERIVED_SIZES:
+            table["architecture"].pop(size.rpartition(".")[2], None)
+        try:
+            run = load_run(table)
+            resolve(run.last_architecture)
+        except SpecError:
+            return False
+        return True
+
+    @property
+    def _text_is_a_confound(self) -> bool:
+        budget = self.plan.design.budget
+        lines = [line for line in self.plan.control if line.path == "epochs"]
+        if budget not in TOKEN_BUDGETS or not lines:
+            return False
+        reads = {}
+        for name, arm in self.plan.arms.items():
+            question = (len(arm.run.stages), arm.stage.corpus.table, arm.stage.objective)
+            epochs = epochs_by_text(parse_epochs(str(lines[0].values[name])), arm.texts)
+            reads[name] = TextRead(arm.n_steps, arm.total("bytes_read"), epochs, question)
+        return any(one.is_confound for one in text_differences(budget, self._pairs, reads))
+
+    def _run_table(self, arm: ArmRecord) -> Table:
+        """The run of an arm as somebody would write it: its only stage, or stages by number."""
+        run = arm.run.table
+        table: Table = {"architecture": dict(run["architecture"])}
+        if self.numbers_stages:
+            table["stages"] = {str(place): one for place, one in enumerate(run["stages"])}
+            return table
+        own = {
+            name: value for name, value in run["stages"][0].items() if name not in _UNSAID_FIELDS
+        }
+        return table | own
+
+
+def _arm_quantities(plan: PlanRecord, name: str) -> Table:
+    """What the plan says elsewhere of each quantity of an arm; what an older plan lacks is left
+    out.
+    """
+    arm, environment = plan.arms[name], plan.environment
+    training = arm.stage.training
+    quantities: Table = {
+        **_parameter_counts(arm),
+        "non_embedding_parameters": arm.price.non_embedding_parameters,
+        "training_flops": arm.work.training_flops / arm.work.tokens_read,
+        "prompt_flops": arm.price.prefill.dense,
+        "token_flops": arm.price.decode.dense,
+        "kv_bytes_per_token": arm.price.kv_bytes_per_token,
+        "kv_bytes_per_source_token": arm.price.kv_bytes_per_source_token,
+        "visible_share": round(arm.price.visible_share, 4),
+        "batches": f"{training.n_sequences} × {training.length} of the text, by seed and step",
+        "text": ", ".join(dict.fromkeys(text[:16] for text in arm.texts)),
+    }
+    work = plan.table["arms"][name]["work"]
+    for quantity in get_args(WorkQuantity):
+        if quantity in work:
+            total = arm.earlier_total(quantity) + work[quantity] * arm.n_steps
+            quantities[f"{quantity} in all"] = total
+    for quantity, field in _ENVIRONMENT.items():
+        if field in environment:
+            quantities[quantity] = environment[field]
+    if "code" in quantities:
+        quantities["code"] = str(quantities["code"])[:16]
+    return quantities
+
+
+def _parameter_counts(arm: ArmRecord) -> dict[str, int]:
+    """What the architecture of an arm comes to; nothing where this version refuses its run."""
+    try:
+        run = RunSpec.model_validate_json(json.dumps(arm.run.table))
+        counts = stage_parameters(resolve(run.last_architecture), run.last.objective)
+    except (SpecError, ValidationError):
+        return {}
+    return {"parameters": counts.total, "active_parameters": counts.active}
+
+
+def _agree(value: Any, written: Any) -> bool:
+    """Is a quantity what is written? Totals are written as whole numbers."""
+    if isinstance(value, float) and isinstance(written, int | float):
+        return math.isclose(value, written, rel_tol=_ROUNDING, abs_tol=0.5)
+    return value == written
+
+
+def _differs(values: Sequence[Any]) -> bool:
+    return any(value != values[0] for value in values)
+
+
+def _is_under(path: str, places: Sequence[str]) -> bool:
+    """Is a path one of these places, inside one, or around one?"""
+    for place in places:
+        if path == place or path.startswith(f"{place}.") or place.startswith(f"{path}."):
+            return True
+    return False
+
+
+def _is_rate(path: str) -> bool:
+    return path == _RATE or (path.startswith("stages.") and path.endswith(f".{_RATE}"))
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    if len(text) <= _MAX_SHOWN:
+        return text
+    return f"{text[: _MAX_SHOWN - 1]}…"
