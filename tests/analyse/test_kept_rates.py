@@ -1,5 +1,8 @@
-"""The kept losses of rate transfer say what the page on scaling prints."""
+"""The kept losses of rate transfer say what the page on scaling prints; kept sweeps give the rates
+that the page of results prints.
+"""
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
@@ -7,8 +10,10 @@ from statistics import fmean
 import pytest
 from kept_studies import RESULTS, rows_of
 
+from paribus.analyse import refine_vertex
 from paribus.analyse.interval import interval
 from paribus.analyse.rate_fit import fit_rates
+from paribus.spec.measure import LIKELIHOOD
 
 N_BESIDE = 2  # rates on either side of the best that a parabola goes through
 SCALING = RESULTS.parent / "scaling.md"
@@ -67,3 +72,23 @@ def test_the_best_rate_does_not_fall_from_6m_to_24m_tokens():
         assert printed in text
         for own in (shorter, longer):
             assert f"{2 ** fmean(own):.4f}" in text
+
+
+def test_the_table_of_swept_rates_follows_from_the_rows_of_its_sweeps() -> None:
+    folder = RESULTS / "rates-22m"
+    points: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows_of(folder / "rows.csv"):
+        if row["purpose"] == "sweep":
+            points[row["arm"]].append((float(row["rate"]), float(row["halves.valid"])))
+    kept = json.loads((folder / "rates.json").read_text())
+    page = (RESULTS / "README.md").read_text("utf-8")
+    assert set(points) == set(kept)
+    for arm, own in kept.items():
+        optimum = refine_vertex(
+            points[arm], own["grid"], unigram=own["unigram"], measure=LIKELIHOOD
+        )
+        assert optimum.rate == pytest.approx(own["optimum"]["rate"], rel=1e-6)
+        assert float(f"{optimum.rate:.3g}") == own["rate"]
+        assert optimum.interval is not None
+        low, high = optimum.interval
+        assert f"{own['rate']:.3g} ({low:.3g} to {high:.3g})" in page
