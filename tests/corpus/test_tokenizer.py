@@ -70,6 +70,31 @@ def test_byte_pairs_bring_every_text_back_and_count_its_bytes():
     assert len(tokenizer.encode(TEXT)) < 0.7 * len(TEXT)
 
 
+def test_fewer_tokens_than_can_be_told_before_never_stand_for_a_text():
+    pairs = train_tokenizer(BPETokenizer(n_vocab=307), [TEXT])
+    assert byte_tokenizer().longest_token_bytes == 1
+    assert pairs.longest_token_bytes == max(map(len, map(pairs.token_bytes, range(307))))
+    for tokenizer in (pairs, byte_tokenizer()):
+        for text in [TEXT, TEXT * 100, "  " * 5000, *strings(300)]:
+            assert tokenizer.least_tokens(text) <= len(tokenizer.encode(text))
+
+
+def test_an_unknown_word_may_be_long():
+    library = Library(models.WordLevel({"a": 0, "?": 1}, unk_token="?"))
+    library.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
+    tokenizer = Tokenizer(library)
+    assert len(tokenizer.encode("é" * 200)) == 1
+    assert tokenizer.least_tokens("é" * 200) == 1
+    assert tokenizer.least_tokens("é" * 2000) == 8
+
+
+def test_a_long_text_has_the_ids_of_its_parts():
+    for tokenizer in (train_tokenizer(BPETokenizer(n_vocab=307), [TEXT]), byte_tokenizer()):
+        assert tokenizer.encode(" a" * 5000) == tokenizer.encode(" a") * 5000
+        with pytest.raises(UnsupportedError, match="half a letter"):
+            tokenizer.encode("\ud800" * 5000)
+
+
 @pytest.mark.parametrize("text", ["", " ", "a", " a b", "a b ", "a  b", "a\tb c", "né e", "x\n y"])
 def test_short_texts_have_the_ids_that_the_library_gives(text: str):
     for tokenizer in (train_tokenizer(BPETokenizer(n_vocab=307), [TEXT]), byte_tokenizer()):

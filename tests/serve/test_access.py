@@ -42,6 +42,10 @@ def test_a_file_without_keys_is_refused(tmp_path: Path) -> None:
         ("127.0.0.1", "", False),
         ("127.0.0.1", "[", False),
         ("127.0.0.1", "localhost@evil.example", False),
+        ("127.0.0.1", "evil.example@127.0.0.1:8000", False),
+        ("127.0.0.1", "127.0.0.1/evil.example", False),
+        ("127.0.0.1", "127.0.0.1#:8000", False),
+        ("127.0.0.1", "127.0.0.1:8000:8000", False),
         ("0.0.0.0", "10.0.0.1:8000", True),
         ("0.0.0.0", "evil.example", False),
         ("0.0.0.0", "lab.example:80", True),
@@ -55,6 +59,30 @@ def test_only_own_names_are_taken(bound: str, host: str, is_ours: bool) -> None:
         return
     with pytest.raises(RequestError, match="is not one of this server"):
         access.require_host(host, None)
+
+
+@pytest.mark.parametrize(
+    ("origin", "scheme", "is_ours"),
+    [
+        (None, "http", True),
+        ("http://localhost:8000", "http", True),
+        ("HTTP://LOCALHOST:8000", "http", True),
+        ("https://localhost:8000", "https", True),
+        ("https://localhost:8000", "http", False),
+        ("http://localhost:8000", "https", False),
+        ("http://localhost", "http", False),
+        ("http://a@localhost:8000", "http", False),
+        ("null", "http", False),
+        ("", "http", False),
+    ],
+)
+def test_only_own_pages_are_taken(origin: str | None, scheme: str, is_ours: bool) -> None:
+    access = access_for("127.0.0.1", ())
+    if is_ours:
+        access.require_host("localhost:8000", origin, scheme)
+        return
+    with pytest.raises(RequestError, match="may not use this server"):
+        access.require_host("localhost:8000", origin, scheme)
 
 
 def test_salts_differ_by_key_and_by_server() -> None:

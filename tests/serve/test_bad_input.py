@@ -38,7 +38,13 @@ def ask(server: RunningServer, path: str, body: Any) -> httpx.Response:
         ({"prompt": [[]]}, "prompt is empty; give a text"),
         ({"prompt": [-1]}, "prompt has a token outside of 0 to"),
         ({"prompt": [10**9]}, "prompt has a token outside of 0 to"),
-        ({"prompt": "a" * 5000}, "prompt: a prompt of 5,000 tokens and an answer of 4 is asked"),
+        (
+            {"prompt": "a" * 3_000_000},
+            "prompt: a prompt of 3,000,000 bytes, which are at least 3,000,000 tokens, is given,"
+            " but the window of 'base' has 1,024; send less",
+        ),
+        ({"prompt": [1] * 5000}, "prompt: a prompt of 5,000 tokens is asked for, but the window"),
+        ({"prompt": ["a"] * 5000, "n": 1}, "the request asks for 5,000 answers; use at most 256"),
         (
             {"max_tokens": 5000},
             "answer of 5,000 is asked for, but the window of 'base' has 1,024",
@@ -84,6 +90,14 @@ def test_a_completion_that_cannot_be_made_says_why(
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             "messages.0.content",
         ),
+        (
+            {"messages": [{"role": "user", "content": "a" * 3_000_000}]},
+            "messages: a prompt of 3,000,000 bytes, which are at least 3,000,000 tokens, is given",
+        ),
+        (
+            {"messages": [{"role": "user", "content": "a"}] * 10_000},
+            "messages: a prompt of 10,000 bytes, which are at least 10,000 tokens, is given",
+        ),
         ({"model": "base"}, "'base' was not trained on conversations"),
         ({"max_completion_tokens": 3}, "max_tokens and max_completion_tokens are both given"),
         ({"top_logprobs": 2}, "top_logprobs needs logprobs; set it to true"),
@@ -114,7 +128,7 @@ def test_a_conversation_that_cannot_be_answered_says_why(
         b'{"model": "base", "prompt": "a", "temperature": NaN}',
         b'{"model": "base", "prompt": "a", "seed": ' + b"9" * 5000 + b"}",
         b'{"model": ' * 3000,
-        b"[" * 100_000,
+        b"[" * 60_000,
     ],
 )
 def test_a_body_that_is_no_json_of_ours_is_refused(server: RunningServer, content: bytes) -> None:
@@ -170,6 +184,7 @@ def test_masks_are_filled_and_other_models_are_refused(server: RunningServer) ->
         ({"model": "causal"}, "was not trained to fill masks"),
         ({"text": "abc"}, "TEXT has no mask"),
         ({"text": ""}, "TEXT has no mask"),
+        ({"text": "[MASK]" * 5000}, "text: a prompt of 30,000 bytes, which are at least 5,000"),
         ({"n_candidates": 0}, "n_candidates: Input should be greater"),
     ):
         answer = ask(server, "/fill-mask", {**body, **change})
@@ -178,13 +193,18 @@ def test_masks_are_filled_and_other_models_are_refused(server: RunningServer) ->
 
 
 def test_texts_that_cannot_be_represented_are_refused(server: RunningServer) -> None:
-    for texts, words in (
-        ([], "input has 0 texts; give 1 to 2,048"),
-        ("", "input.0 is empty; give a text"),
-        ("a" * 500, "input: a prompt of 500 tokens is asked for, but the window"),
-        ([[1, 2]], "input.list[str].0: Input should be a valid string"),
+    for name, texts, words in (
+        ("causal", [], "input has 0 texts; give 1 to 2,048"),
+        ("causal", "", "input.0 is empty; give a text"),
+        ("base", "a" * 1024, "input: a prompt of 1,024 tokens is asked for, but the window"),
+        (
+            "causal",
+            ["a", "a" * 500],
+            "input.1: a prompt of 500 bytes, which are at least 500 tokens",
+        ),
+        ("causal", [[1, 2]], "input.list[str].0: Input should be a valid string"),
     ):
-        answer = ask(server, "/v1/embeddings", {"model": "causal", "input": texts})
+        answer = ask(server, "/v1/embeddings", {"model": name, "input": texts})
         assert answer.status_code == 400
         assert words in answer.json()["error"]["message"]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import http.client
 import json
+import re
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,7 +17,12 @@ import httpx
 import pytest
 from running_server import RunningServer, running_server
 
+from paribus.serve import guard
+from paribus.serve.access import access_for
 from paribus.serve.app import ServerLimits
+from paribus.serve.guard import require_plain_json
+from paribus.serve.http_errors import RequestError
+from paribus.serve.metrics import Metrics
 
 KEYS = ("first-key", "second-key")
 BEARER = {"Authorization": f"Bearer {KEYS[0]}"}
@@ -59,7 +67,6 @@ def test_every_route_but_health_asks_for_the_key(locked: RunningServer) -> None:
 def test_every_route_of_the_application_is_walked(locked: RunningServer) -> None:
     from fastapi.routing import APIRoute
 
-    from paribus.serve.access import access_for
     from paribus.serve.app import make_app
 
     app = make_app(locked.models, access_for("127.0.0.1", KEYS)).application
@@ -165,6 +172,101 @@ def test_more_answers_than_there_is_room_for_are_refused(locked: RunningServer) 
             assert second.headers["retry-after"] == "1"
     assert locked.wait_until_idle()
     assert httpx.post(url, json=CHAT, headers=BEARER).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ({f"x-{number}": "a" for number in range(101)}, "and 16,384"),
+        ({"x": "a" * 16_384}, "bytes before its body; send at most 100 and 16,384"),
+    ],
+)
+def test_too_many_headers_are_refused(
+    locked: RunningServer, headers: dict[str, str], words: str
+) -> None:
+    asked = httpx.get(f"{locked.url}/health", headers=headers)
+    assert asked.status_code == 431
+    assert asked.json()["error"]["code"] == "headers_too_large"
+    assert words in asked.json()["error"]["message"]
+    few = dict(list(headers.items())[:50])
+    few = {name: value[:9000] for name, value in few.items()}
+    assert httpx.get(f"{locked.url}/health", headers=few).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "words"),
+    [
+        (b'{"model": "other", "model": "causal"}', 400, "the body has 'model' twice in one table"),
+        (b'{"messages": [{"role": "a", "role": "b"}]}', 400, "the body has 'role' twice"),
+        ('{"model": "causal"}'.encode("utf-16"), 400, "holds a zero byte; send it in UTF-8"),
+        (b"[" + b"{}," * 66_000 + b"{}]", 413, "holds more than 65,536 values; send less"),
+        (b"[" + b'"",' * 200_000 + b'""]', 413, "holds more than 65,536 values; send less"),
+    ],
+)
+def test_a_body_that_readers_would_read_differently_or_for_long_is_refused(
+    content: bytes, status: int, words: str
+) -> None:
+    with pytest.raises(RequestError, match=re.escape(words)) as caught:
+        require_plain_json(content)
+    assert caught.value.status == status
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b'{"a": {"name": 1}, "b": {"name": 1}}',
+        json.dumps({"prompt": ',[{\\"' * 100_000}).encode(),
+        json.dumps([1] * 65_000).encode(),
+    ],
+)
+def test_other_bodies_are_left_to_the_route(content: bytes) -> None:
+    require_plain_json(content)
+
+
+def ask_slowly(pieces: Sequence[float], monkeypatch: pytest.MonkeyPatch, is_busy: bool) -> int:
+    """The status of a request whose body comes in pieces, each after so many seconds, in which
+    the client sends nothing or the server is busy.
+    """
+    monkeypatch.setattr(guard, "MAX_BODY_SECONDS", 0.5)
+    monkeypatch.setattr(guard, "_WAIT_SECONDS", 0.01)
+    statuses, rest = [], list(pieces)
+
+    async def application(_: guard.Scope, __: guard.Receive, send: guard.Send) -> None:
+        await send({"type": "http.response.start", "status": 200})
+
+    async def receive() -> guard.Message:
+        seconds = rest.pop(0)
+        if is_busy:
+            time.sleep(seconds)
+        else:
+            await asyncio.sleep(seconds)
+        return {"type": "http.request", "body": b" ", "more_body": bool(rest)}
+
+    async def send(message: guard.Message) -> None:
+        statuses.append(message.get("status"))
+
+    own = guard.Guard(application, access_for("127.0.0.1", ()), 1000, Metrics())
+    scope = {
+        "type": "http",
+        "scheme": "http",
+        "path": "/",
+        "raw_path": b"/",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    asyncio.run(own(scope, receive, send))
+    return statuses[0]
+
+
+def test_a_body_may_take_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask_slowly([0.01] * 3, monkeypatch, is_busy=False) == 200
+    assert ask_slowly([0.2] * 4, monkeypatch, is_busy=False) == 408
+
+
+def test_a_busy_server_does_not_blame_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask_slowly([0.2] * 4, monkeypatch, is_busy=True) == 200
 
 
 def test_a_header_that_comes_twice_is_refused(locked: RunningServer) -> None:

@@ -80,6 +80,12 @@ def test_a_template_that_loops_is_a_refusal_and_the_next_request_is_answered(
             refused = httpx.post(url, json=twice, timeout=60)
             assert refused.status_code == 400
             assert "takes more than 1 s or 256 MiB" in refused.json()["error"]["message"]
+            long = {
+                **TALK,
+                "messages": [*TALK["messages"], {"role": "user", "content": "x" * 9999}],
+            }
+            unread = httpx.post(url, json=long, timeout=60)  # and its template is not asked
+            assert "which are at least 10,001 tokens" in unread.json()["error"]["message"]
             assert httpx.post(url, json=TALK, timeout=60).status_code == 200
     finally:
         path.unlink()

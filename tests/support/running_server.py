@@ -17,7 +17,7 @@ from paribus.cli.serve import represent_texts
 from paribus.serve.access import access_for
 from paribus.serve.app import ServerLimits
 from paribus.serve.served_model import ServedModel
-from paribus.serve.server import EngineLimits, bind, load_models, make_server
+from paribus.serve.server import EngineLimits, ModelServer, bind, load_models, make_server
 from paribus.workspace import Workspace
 
 LENGTH = 64
@@ -41,6 +41,7 @@ class RunningServer:
 
     url: str
     models: Sequence[ServedModel]
+    server: ModelServer
 
     def wait_until_idle(self, seconds: float = 20.0) -> bool:
         """Does every engine come to rest?"""
@@ -80,7 +81,7 @@ def running_server(
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        yield RunningServer(f"http://127.0.0.1:{listener.getsockname()[1]}", models)
+        yield RunningServer(f"http://127.0.0.1:{listener.getsockname()[1]}", models, server)
     finally:
         server.should_exit = True
         thread.join()

@@ -39,6 +39,10 @@ TOKENIZER_FILES = (
 )
 N_BYTES = 256
 MAX_WORDS, MAX_LETTERS = 2**18, 64  # how many words are remembered, and how long ones
+LONG_TEXT = 4096  # letters from which a text is encoded without the interpreter's lock
+# What one token is taken to stand for at most where that is not known: an unknown word is one
+# token, and a normaliser may leave bytes out.
+LOOSE_TOKEN_BYTES = 512
 
 
 def _byte_letters() -> tuple[str, ...]:
@@ -98,6 +102,9 @@ class Tokenizer:
         words = set(self._bytes.values())
         self.writes_every_byte = Counter(map(len, words))[1] == N_BYTES
         self.bytes_of_ids = self._byte_counts(description)
+        self.longest_token_bytes = int(self.bytes_of_ids.max())
+        if not self.writes_every_byte or description["normalizer"] is not None:
+            self.longest_token_bytes = max(self.longest_token_bytes, LOOSE_TOKEN_BYTES)
         if self.writes_every_byte and _splits_at_spaces(description):
             self._words = _WordCache(self)
         else:
@@ -107,7 +114,15 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         with _explain_encoding_errors():
-            return self.library.encode(text, add_special_tokens=False).ids
+            if len(text) < LONG_TEXT:
+                return self.library.encode(text, add_special_tokens=False).ids
+            # a batch lets other threads run, which a single text does not
+            return self.library.encode_batch_fast([text], add_special_tokens=False)[0].ids
+
+    def least_tokens(self, text: str) -> int:
+        """Fewer tokens than this cannot stand for a text: what can be told before it is encoded."""
+        n_bytes = len(text.encode("utf-8", "surrogatepass"))
+        return -(-n_bytes // self.longest_token_bytes)
 
     def decode(self, ids: Sequence[int]) -> str:
         """What ids of text stand for; special tokens say nothing."""

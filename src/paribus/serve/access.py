@@ -7,11 +7,11 @@ import binascii
 import hmac
 import ipaddress
 import os
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from paribus.canonical import canonical_hash
 from paribus.errors import SpecError
@@ -21,6 +21,7 @@ from paribus.serve.http_errors import RequestError
 KEY_VARIABLE = "PARIBUS_KEY"
 MAX_KEY_LETTERS, MAX_KEY_FILE_BYTES = 512, 1 << 20
 LOOPBACK_NAMES = ("localhost",)
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="paribus", charset="UTF-8"'}  # browsers read one
 
 
@@ -79,7 +80,7 @@ class Access:
             )
         return bytes.fromhex(canonical_hash(["salt", self.secret, offered]))
 
-    def require_host(self, host: str | None, origin: str | None) -> None:
+    def require_host(self, host: str | None, origin: str | None, scheme: str = "http") -> None:
         """RequestError for a request that names another host, or comes from a page of another."""
         if host is None or not self._is_ours(host):
             raise RequestError(
@@ -88,7 +89,7 @@ class Access:
                 f" {', '.join(self.hosts)}, or start it with --allow-host NAME",
                 "foreign_host",
             )
-        if origin is not None and _netloc(origin) != host.lower():
+        if origin is not None and origin.lower() != f"{scheme}://{host.lower()}":
             raise RequestError(
                 403,
                 f"the page at {origin!r:.100} may not use this server; open the server's own page",
@@ -96,10 +97,10 @@ class Access:
             )
 
     def _is_ours(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
+        parts = _HOST.fullmatch(host)
+        if parts is None:
             return False
+        name = parts["name"].lower().strip("[]")
         if name in self.hosts:
             return True
         try:
@@ -107,14 +108,6 @@ class Access:
         except ValueError:
             return False
         return address.is_loopback or self.takes_addresses
-
-
-def _netloc(url: str) -> str | None:
-    """The host and port of an address; None where it is none."""
-    try:
-        return urlsplit(url).netloc.lower()
-    except ValueError:
-        return None
 
 
 def access_for(host: str, keys: Iterable[str], allowed_hosts: Iterable[str] = ()) -> Access:

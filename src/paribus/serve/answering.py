@@ -37,6 +37,7 @@ class Answering:
         max_tokens, prompts = body.max_tokens or DEFAULT_TOKENS, body.prompts
         if not prompts:
             raise RequestError(400, "prompt is empty; give a text", "invalid_value", "prompt")
+        self.gate.require_possible(len(prompts) * (body.n or 1))
         question = Question(sampling_of(body, body.logprobs), salt=request.scope[SALT])
 
         def read_prompts() -> list[Context]:

@@ -38,6 +38,7 @@ from paribus.serve.validation import validation_error
 
 MAX_BODY_BYTES = 4 << 20
 MAX_OPEN = 256
+MAX_CONNECTIONS = 1024
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ServerLimits:
 
     max_body_bytes: int = MAX_BODY_BYTES
     max_open: int = MAX_OPEN  # answers that are made or wait
+    max_connections: int = MAX_CONNECTIONS
 
 
 def make_app(
@@ -106,15 +108,13 @@ def _add_reading_routes(app: FastAPI, models: dict[str, ServedModel]) -> None:
             message = f"input has {len(texts):,} texts; give 1 to {MAX_PROMPTS:,}"
             raise RequestError(400, message, "invalid_value", "input")
         served = find_model(models, body.model)
-        found = await run_in_threadpool(served.representations, texts)
+        vectors, n_tokens = await run_in_threadpool(served.representations, texts)
         data = []
-        for number, vector in enumerate(found.vectors):
+        for number, vector in enumerate(vectors):
             value: Any = vector.tolist()
             if body.encoding_format == "base64":
                 value = base64.b64encode(vector.astype("<f4").tobytes()).decode()
             data.append({"object": "embedding", "index": number, "embedding": value})
-        tokenizer = served.speaker.checkpoint.tokenizer
-        n_tokens = sum(len(tokenizer.encode(text)) for text in texts)
         usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
         return {"object": "list", "data": data, "model": served.name, "usage": usage}
 

@@ -15,7 +15,7 @@ from paribus.corpus.conversations import Turn
 from paribus.errors import ClosedError, ParibusError
 from paribus.serve.answer_events import spoken_pieces
 from paribus.serve.gate import Gate
-from paribus.serve.http_errors import RequestError
+from paribus.serve.http_errors import RequestError, ending_error
 from paribus.serve.metrics import Metrics
 from paribus.serve.responses import DONE, ResponseHead, event
 from paribus.serve.served_model import Context, ServedModel
@@ -164,8 +164,7 @@ def engine_fault(fault: Exception) -> RequestError:
     if isinstance(fault, RequestError):
         return fault
     if isinstance(fault, ClosedError):
-        message = "the server is about to end and takes no more requests; ask again later"
-        return RequestError(503, message, "server_shutting_down")
+        return ending_error()
     if isinstance(fault, ParibusError):
         return RequestError(400, str(fault), "invalid_value")
     _LOG.error("a request failed", exc_info=fault)

@@ -11,8 +11,8 @@ class Gate:
     def __init__(self, max_open: int):
         self.max_open, self.n_open = max_open, 0
 
-    def enter(self, n_answers: int) -> None:
-        """Let answers in; RequestError where there is no room."""
+    def require_possible(self, n_answers: int) -> None:
+        """RequestError for more answers than there ever is room for."""
         if n_answers > self.max_open:
             raise RequestError(
                 400,
@@ -20,6 +20,10 @@ class Gate:
                 "invalid_value",
                 "n",
             )
+
+    def enter(self, n_answers: int) -> None:
+        """Let answers in; RequestError where there is no room."""
+        self.require_possible(n_answers)
         if self.n_open + n_answers > self.max_open:
             raise RequestError(
                 429,

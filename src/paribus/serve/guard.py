@@ -1,4 +1,6 @@
-"""What every request passes before a route sees it: host, origin, key, and the size of its body."""
+"""What every request passes before a route sees it: host, origin, key, and how large its headers
+and its body are.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from paribus.serve.access import Access
-from paribus.serve.http_errors import RequestError
+from paribus.serve.http_errors import RequestError, ending_error
 from paribus.serve.metrics import Metrics
 
 Scope = MutableMapping[str, Any]
@@ -19,7 +21,10 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEALTH = "/health"  # the one route that asks for no key
 SALT = "paribus.salt"  # under which a scope holds the salt of its key
+MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 << 10
 MAX_BODY_SECONDS = 60.0
+_WAIT_SECONDS = 1.0  # of which a wait for more of a body counts at most
+MAX_VALUES = 1 << 16  # in a body: many small ones take far longer to read than a long text
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -40,6 +45,7 @@ class Guard:
     ):
         self.application, self.access = application, access
         self.max_body_bytes, self.metrics = max_body_bytes, metrics
+        self.is_ending = False  # is everything refused, because the server is about to end?
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,10 +54,15 @@ class Guard:
         answer = _HeadedAnswer(send, self.metrics)
         try:
             headers = _headers(scope)
-            self.access.require_host(headers.get("host"), headers.get("origin"))
+            self.access.require_host(
+                headers.get("host"), headers.get("origin"), scope.get("scheme", "http")
+            )
+            if self.is_ending:
+                raise ending_error()
             if scope["path"] != HEALTH:
                 scope[SALT] = self.access.salt(headers.get("authorization"))
             body = await self._body(headers, receive)
+            require_plain_json(body)
         except RequestError as fault:
             await send_error(fault, answer)
             return
@@ -64,22 +75,17 @@ class Guard:
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length[:20]) > self.max_body_bytes:
             raise self._too_large()
-        content = bytearray()
-        try:
-            async with asyncio.timeout(MAX_BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise _ClientGoneError
-                    content += message.get("body", b"")
-                    if len(content) > self.max_body_bytes:
-                        raise self._too_large()
-                    if not message.get("more_body", False):
-                        return bytes(content)
-        except TimeoutError:
-            raise RequestError(
-                408, f"the body did not come within {MAX_BODY_SECONDS:g} s; send it faster"
-            ) from None
+        content, waited = bytearray(), 0.0
+        while True:
+            message, seconds = await _next_message(receive, MAX_BODY_SECONDS - waited)
+            waited += seconds
+            if message["type"] == "http.disconnect":
+                raise _ClientGoneError
+            content += message.get("body", b"")
+            if len(content) > self.max_body_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return bytes(content)
 
     def _too_large(self) -> RequestError:
         return RequestError(
@@ -87,6 +93,26 @@ class Guard:
             f"the body has more than {self.max_body_bytes:,} bytes; send less",
             "body_too_large",
         )
+
+
+async def _next_message(receive: Receive, seconds: float) -> tuple[Message, float]:
+    """More of a body, and how long the client took; RequestError where that is too long.
+
+    It is waited for in short times, so that one in which the server was busy, and did not read
+    what was there, counts little.
+    """
+    clock, waited = asyncio.get_running_loop().time, 0.0
+    receiving = asyncio.ensure_future(receive())
+    try:
+        while waited < seconds:
+            begin = clock()
+            await asyncio.wait((receiving,), timeout=min(_WAIT_SECONDS, seconds - waited))
+            waited += min(clock() - begin, _WAIT_SECONDS)
+            if receiving.done():
+                return receiving.result(), waited
+    finally:
+        receiving.cancel()
+    raise RequestError(408, f"the body did not come within {MAX_BODY_SECONDS:g} s; send it faster")
 
 
 class _ClientGoneError(Exception):
@@ -129,12 +155,58 @@ def _headers(scope: Scope) -> dict[str, str]:
     counts.
     """
     headers: dict[str, str] = {}
+    n_bytes = len(scope["path"]) + len(scope["query_string"])
+    n_bytes += sum(len(name) + len(value) for name, value in scope["headers"])
+    if len(scope["headers"]) > MAX_HEADERS or n_bytes > MAX_HEADER_BYTES:
+        raise RequestError(
+            431,
+            f"the request has {len(scope['headers']):,} headers and {n_bytes:,} bytes before its"
+            f" body; send at most {MAX_HEADERS} and {MAX_HEADER_BYTES:,}",
+            "headers_too_large",
+        )
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
         if key in headers and key in ("host", "origin", "authorization", "content-length"):
             raise RequestError(400, f"the header {key} comes twice; send it once")
         headers[key] = value.decode("latin-1")
     return headers
+
+
+def require_plain_json(body: bytes) -> None:
+    """RequestError for a body of more values than a request needs, or one in which readers of
+    JSON could find different things. What is no JSON is left to the route.
+    """
+    if b"\0" in body:  # UTF-16, as which nobody else would read it
+        raise RequestError(400, "the body holds a zero byte; send it in UTF-8", "invalid_json")
+    if _n_values(body) > MAX_VALUES:
+        raise RequestError(
+            413, f"the body holds more than {MAX_VALUES:,} values; send less", "body_too_large"
+        )
+    try:
+        json.loads(body, object_pairs_hook=_table_of_pairs)
+    except (ValueError, RecursionError):
+        return
+
+
+def _n_values(body: bytes) -> int:
+    """How many values a text of JSON holds, or some number above what it may hold."""
+    bare = body.replace(rb"\\", b"").replace(rb"\"", b"")  # a quote that is left ends a string
+    n_quotes = bare.count(b'"')
+    if n_quotes > 4 * MAX_VALUES:  # a value has two, and its name two more
+        return n_quotes
+    outside = b"".join(bare.split(b'"')[::2])
+    return sum(outside.count(sign) for sign in (b",", b"[", b"{"))
+
+
+def _table_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in table:
+            raise RequestError(
+                400, f"the body has {name!r:.100} twice in one table; give it once", "invalid_json"
+            )
+        table[name] = value
+    return table
 
 
 def _with_body(body: bytes, receive: Receive) -> Receive:

@@ -45,6 +45,16 @@ def unsupported_parameter(name: str, value: object, advice: str) -> RequestError
     return RequestError(400, message, "unsupported_parameter", name)
 
 
+def ending_error() -> RequestError:
+    """What comes while the server ends."""
+    return RequestError(
+        503,
+        "the server is about to end and takes no more requests; ask again later",
+        "server_shutting_down",
+        headers={"Retry-After": "1", "Connection": "close"},
+    )
+
+
 def _error_type(status: int) -> str:
     if status >= 500:
         return "server_error"

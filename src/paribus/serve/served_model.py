@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from paribus.corpus.conversations import ASSISTANT, Turn
 from paribus.generate.engine import Engine
-from paribus.generate.masked_text import MaskCandidate, text_candidates
+from paribus.generate.masked_text import MASK_WORDS, MaskCandidate, text_candidates
 from paribus.objectives.framing import ItemLayout, lay_context
 from paribus.serve.http_errors import RequestError
 from paribus.serve.speaker import Speaker, answer_room
@@ -90,7 +90,9 @@ class ServedModel:
         """A text to go on from, or its tokens."""
         self._require_speech()
         if isinstance(prompt, str):
-            if not self.speaker.checkpoint.tokenizer.encode(prompt):
+            tokenizer = self.speaker.checkpoint.tokenizer
+            self._require_room([prompt], tokenizer.least_tokens(prompt), "prompt")
+            if not tokenizer.encode(prompt):
                 raise RequestError(400, "prompt is empty; give a text", "invalid_value", "prompt")
             tokens = self.speaker.text_tokens(prompt)
         else:
@@ -108,34 +110,46 @@ class ServedModel:
                 "unsupported_model",
                 "model",
             )
+        texts = [turn.content for turn in turns]
+        self._require_room(texts, len(turns), "messages")  # each has a token of its own
         for place, turn in enumerate(turns):
             if not turn.content and turn.role != ASSISTANT:
                 param = f"messages.{place}.content"
                 raise RequestError(400, f"{param} is empty; give a text", "invalid_value", param)
-        tokens = self.speaker.chat_tokens(turns, self.memory.recall(turns, salt))
+        contents = self.memory.recall(turns, salt)
+        least_tokens, n_least = self.speaker.checkpoint.tokenizer.least_tokens, 0
+        for text, ids in zip(texts, contents, strict=True):
+            n_least += least_tokens(text) if ids is None else len(ids)
+        self._require_room(texts, n_least, "messages")
+        tokens = self.speaker.chat_tokens(turns, contents)
         return self._fitting(tokens, self.speaker.chat_layout, max_tokens, "messages")
 
-    def representations(self, texts: Sequence[str]) -> Representations:
-        """A vector for each text; RequestError where one does not fit."""
+    def representations(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], int]:
+        """A vector for each text, and the tokens of all; RequestError where one does not fit."""
         if self.representer is None:
             raise RequestError(404, "this server gives no embeddings; use another one")
         tokenizer = self.speaker.checkpoint.tokenizer
+        n_tokens: list[int] = []
         for place, text in enumerate(texts):
-            if not tokenizer.encode(text):
+            self._require_room([text], tokenizer.least_tokens(text), f"input.{place}")
+            n_tokens.append(len(tokenizer.encode(text)))
+            if not n_tokens[-1]:
                 message = f"input.{place} is empty; give a text"
                 raise RequestError(400, message, "invalid_value", "input")
         with self._lock:
-            vectors = self.representer(self.speaker, texts)
-        if max(vectors.n_truncated):
-            n_tokens = max(len(tokenizer.encode(text)) for text in texts)
-            raise self._too_long(n_tokens, self.speaker.window, "input")
-        return vectors
+            found = self.representer(self.speaker, texts)
+        if max(found.n_truncated):
+            raise self._too_long(max(n_tokens), self.speaker.window, "input")
+        return found.vectors, sum(n_tokens)
 
     def mask_candidates(
         self, text: str, n_candidates: int
     ) -> tuple[tuple[MaskCandidate, ...], ...]:
         """The likeliest tokens for each mask of a text."""
         objective = self.speaker.checkpoint.objective()
+        pieces = [piece.removesuffix(" ") for piece in MASK_WORDS.split(text)]
+        n_least = self.speaker.checkpoint.tokenizer.least_tokens("".join(pieces))
+        self._require_room([text], n_least + len(pieces) - 1, "text")
         with self._lock:
             return text_candidates(
                 self.speaker.model, objective, self.speaker.decoder, text, n_candidates
@@ -150,8 +164,25 @@ class ServedModel:
                 "model",
             )
 
+    def _require_room(self, texts: Sequence[str], n_least: int, param: str) -> None:
+        """RequestError for texts of which at least so many tokens can be told before they are
+        encoded, which of a long text takes seconds.
+        """
+        if n_least > self.speaker.window:
+            n_bytes = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+            raise RequestError(
+                400,
+                f"{param}: a prompt of {n_bytes:,} bytes, which are at least {n_least:,} tokens,"
+                f" is given, but the window of {self.name!r} has {self.speaker.window:,}; send"
+                " less",
+                "context_length_exceeded",
+                param.partition(".")[0],
+            )
+
     def _require_tokens(self, tokens: Sequence[int]) -> list[int]:
         n_ids = self.speaker.checkpoint.vocabulary.size
+        if len(tokens) > self.speaker.window:
+            raise self._too_long(len(tokens), self.speaker.window, "prompt")
         if not tokens:
             raise RequestError(400, "prompt is empty; give a text", "invalid_value", "prompt")
         if min(tokens) < 0 or max(tokens) >= n_ids:
