@@ -15,6 +15,7 @@ import torch
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked_tasks import plan_tasks, task_fingerprints
+from paribus.design.computation import require_different_computations
 from paribus.design.control import FindingsByPair, describe_confounds, field_lines, judge_pairs
 from paribus.design.field_paths import require_known_paths, unused_allowances
 from paribus.design.item_checks import require_items_fit
@@ -189,6 +190,7 @@ def make_plan(
     tasks = plan_tasks(design, ready)
     require_declared_match(arms, ready)
     ready = _apply_budget(design, ready)
+    require_different_computations(design, ready)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)

@@ -41,7 +41,7 @@ from paribus.spec import (
 from paribus.spec.corpus import gives_pairs
 from paribus.spec.design import ArmPair
 from paribus.spec.match import MatchBy
-from paribus.spec.objectives import TextLabels, WordTags, components_of
+from paribus.spec.objectives import Objective, TextLabels, WordTags, components_of
 from paribus.spec.price import question_parameters, stage_parameters
 from paribus.spec.run import RunSpec
 from paribus.train.parent import Texts
@@ -157,11 +157,19 @@ def _architecture_price(run: RunSpec, spec: ResolvedArchitecture, step_cost: Ste
         n_target = length - length // 2
     if spec.encoder is not None:
         return price(spec, n_target, length - n_target, 0)
-    prefix = length
-    for component in components_of(run.last.objective):
-        if problem_layout(component.objective, False) != "in place":
-            prefix = length - n_target
-    return price(spec, length, None, prefix)
+    return price(spec, length, None, _prefix(run.last.objective, length, n_target))
+
+
+def _prefix(objective: Objective, length: int, n_target: int) -> int:
+    """How many tokens of a row a mask has as its prefix, in one sequence."""
+    layouts = set()
+    for component in components_of(objective):
+        layouts.add(problem_layout(component.objective, False))
+    if "together" in layouts:
+        return length - n_target
+    if "shifted" in layouts:
+        return 0
+    return length
 
 
 def quantity_lines(
