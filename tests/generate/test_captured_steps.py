@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from cross_forms import CROSS_FORMS
 from tiny_model import PRESETS, random_tokens, tiny_architecture
 
 from paribus.batch import Batch
@@ -68,6 +69,16 @@ def test_captured_steps_of_a_preset_are_those_of_a_fresh_pass(
     model = build(wide(name), device="cuda")
     assert can_fuse_step(model, len(lengths))
     assert largest_difference(model, lengths) < 1e-4
+
+
+@pytest.mark.parametrize("form", CROSS_FORMS)
+def test_captured_steps_of_every_form_of_cross_attention_are_those_of_a_fresh_pass(
+    form: str,
+) -> None:
+    preset, changes = CROSS_FORMS[form]
+    model = build(wide(preset, changes), device="cuda")
+    assert can_fuse_step(model, 3) == (form in ("rotary", "cut"))
+    assert largest_difference(model, [5, 2, 4]) < 1e-4
 
 
 @pytest.mark.parametrize("mask", MASKS)

@@ -2,8 +2,12 @@
 compiled.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
+from cross_forms import CROSS_FORMS
 from tiny_model import PRESETS, tiny_architecture, tiny_batch
 from torch.utils._pytree import tree_map_only
 
@@ -26,9 +30,9 @@ def answer(model: Transformer, given: Batch) -> tuple[torch.Tensor, dict[str, to
     return logits.detach().float().cpu(), tree_map_only(torch.Tensor, lambda t: t.clone(), grads)
 
 
-def aligned(preset: str) -> Architecture:
+def aligned(preset: str, form: dict[str, Any] | None = None) -> Architecture:
     """Widths every fast kernel accepts."""
-    changes: dict[str, object] = {"d_model": 32, "dropout": 0.1}
+    changes: dict[str, object] = {"d_model": 32, "dropout": 0.1, **(form or {})}
     spec = tiny_architecture(preset)
     if spec.attention.kind == "multi_head":
         changes |= {"attention.d_head": 16}
@@ -91,6 +95,33 @@ def test_a_compiled_model_agrees_with_the_eager_one(preset: str) -> None:
     for name, parameter in compiled.named_parameters():
         assert parameter.grad is not None
         torch.testing.assert_close(parameter.grad.cpu(), grads[name], atol=5e-4, rtol=5e-3)
+
+
+@pytest.mark.parametrize("form", CROSS_FORMS)
+def test_every_form_of_cross_attention_agrees_with_the_cpu(form: str) -> None:
+    spec = aligned(*CROSS_FORMS[form])
+    batch, here = tiny_batch(spec), build(spec)
+    assert batch.source is not None
+    real_BS = torch.arange(7) < torch.tensor([7, 4])[:, None]
+    for source in (batch.source, Batch.of(batch.source.tokens_BT, real_BT=real_BS)):
+        given = replace(batch, source=source)
+        here.zero_grad()
+        truth = answer(here, given)
+        for compiles in (False, True):
+            there = build(spec, device="cuda")
+            model = torch.compile(there, dynamic=False) if compiles else there
+            logits = model(given.to(torch.device("cuda")), DropoutKey(seed=1, step=2)).logits_BTV
+            logits.float().pow(2).mean().backward()
+            torch.testing.assert_close(logits.detach().cpu(), truth[0], atol=2e-4, rtol=2e-3)
+            for name, parameter in there.named_parameters():
+                assert parameter.grad is not None
+                true = truth[1][name]
+                torch.testing.assert_close(parameter.grad.cpu(), true, atol=5e-4, rtol=5e-3)
+        with torch.autocast("cuda", torch.bfloat16):
+            there = build(spec, device="cuda")
+            rough, grads = answer(there, given.to(torch.device("cuda")))
+        assert all(grad.isfinite().all() for grad in grads.values())
+        assert (rough - truth[0]).pow(2).mean().sqrt() <= 0.1 * truth[0].std()
 
 
 def test_grouped_experts_run_the_grouped_product_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:

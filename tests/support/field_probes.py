@@ -31,6 +31,8 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "attention[multi_head].d_head": ("gpt2", {}, {"attention.d_head": 5}),
     "attention[multi_head].bias": ("gpt2", {}, {"attention.bias": False}),
     "attention[multi_head].qk_norm": ("gpt2", {}, {"attention.qk_norm": True}),
+    "attention[multi_head].value_norm": ("gpt2", {}, {"attention.value_norm": True}),
+    "attention[multi_head].output_norm": ("gpt2", {}, {"attention.output_norm": True}),
     "attention[multi_head].score_scale": ("gpt2", NORMAL, {"attention.score_scale": 1.0}),
     "attention[latent].kind": ("deepseek-v3", {}, {"attention": MULTI_HEAD}),
     "attention[latent].n_heads": ("deepseek-v3", {}, {"attention.n_heads": 5}),
@@ -140,6 +142,7 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"positions": "rotary"},
         {"encoder.cross_positions": "rotary"},
     ),
+    "encoder.cross_form": ("bart", {}, {"encoder.cross_form": "merged"}),
     "encoder.shared": ("t5", {}, {"encoder.shared": True}),
 }
 

@@ -26,6 +26,7 @@ from paribus.spec.training import steps_of_share
 Row = Mapping[str, Any]
 ControlKind = Literal["input", "arm", "length"]
 SCORED_OUTCOMES = ("finished", UNDERTRAINED)  # outcomes that have a score
+CUT_RULE = "nothing"  # what the cross-attention of a decoder sees that is cut off from its source
 INPUT_HIDING_RULE = "same_side"  # what a mask says that hides the input from the output
 WEAK_MARGIN_SHARE = 0.5  # a margin above this part of what the input is worth is told with the word
 _ROUNDING = 1e-12  # a spread below this part of the mean is rounding, not noise
@@ -249,9 +250,10 @@ def _scores_by_seed(rows: Iterable[Row], column: str) -> dict[int, float]:
 
 def _hides_input(plan: PlanRecord, arm: str) -> bool:
     """Does the mask of an arm keep the output from its input? An encoder would show it all the
-    same.
+    same, unless its cross-attention is cut off.
     """
     architecture = plan.arms[arm].run.architecture
-    return (
-        INPUT_HIDING_RULE in str(architecture.get("mask")) and architecture.get("encoder") is None
-    )
+    encoder = architecture.get("encoder")
+    if encoder is None:
+        return INPUT_HIDING_RULE in str(architecture.get("mask"))
+    return encoder.get("cross") == CUT_RULE

@@ -13,6 +13,7 @@ from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.objectives import Objective
 from paribus.spec.probe_variants import (
     AS_IS,
+    BY_BRANCH,
     OF_DOMAINS,
     OF_TOKENS,
     describe_variants,
@@ -46,7 +47,9 @@ def require_probeable(measure: ProbeYardstick, run: RunSpec) -> None:
 
 
 def _require_place(measure: ProbeYardstick, spec: ResolvedArchitecture) -> None:
-    place = f"{measure.branch}_weights"
+    place = "block_output"
+    if measure.probe.kind in BY_BRANCH:
+        place = f"{measure.branch}_weights"
     if isinstance(measure.probe, ExpertsProbe):
         place = "expert_choice"
     if f"{measure.stack}.{place}" not in places_of(spec):

@@ -37,6 +37,7 @@ from paribus.masks.rules import ByLayer as ByLayer
 from paribus.masks.rules import Causal as Causal
 from paribus.masks.rules import DocumentsSoFar as DocumentsSoFar
 from paribus.masks.rules import Full as Full
+from paribus.masks.rules import Nothing as Nothing
 from paribus.masks.rules import Or as Or
 from paribus.masks.rules import Padding as Padding
 from paribus.masks.rules import PositionInfo as PositionInfo

@@ -286,6 +286,26 @@ class Padding(Rule):
 
 
 @dataclass(frozen=True)
+class Nothing(Rule):
+    """No token at all: a source that is cut off.
+
+    ....
+    ....
+    ....
+    ....
+    """
+
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
+        return (query.index < 0) & (key.index < 0)
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return "nothing"
+
+
+@dataclass(frozen=True)
 class And(Rule):
     """What both rules let through: `causal & strided(2)`.
 
@@ -389,6 +409,7 @@ LEAF_RULES: dict[str, type[Rule]] = {
     "same_document": SameDocument,
     "documents_so_far": DocumentsSoFar,
     "padding": Padding,
+    "nothing": Nothing,
 }
 SIZED_RULES: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
 PREFIX_RULES = frozenset({Prefix(), SameSide()})  # what they show depends on where the prefix ends

@@ -8,6 +8,7 @@ from paribus.masks.rules import (
     CompositeRule,
     DocumentsSoFar,
     Full,
+    Nothing,
     Or,
     Padding,
     Prefix,
@@ -49,9 +50,16 @@ def simplify_rule(rule: Rule, has_documents: bool, has_padding: bool, has_prefix
                 return left
             if isinstance(right, Window) and left == Causal():
                 return right
+            if Nothing() in (left, right):
+                return Nothing()
             return left & right
         case Or(left, right):
-            return simplify(left) | simplify(right)
+            left, right = simplify(left), simplify(right)
+            if left == Nothing():
+                return right
+            if right == Nothing():
+                return left
+            return left | right
         case CompositeRule(rules):
             parts = tuple(map(simplify, rules))
             return common_rule(parts) or type(rule)(parts)

@@ -52,6 +52,8 @@ class MultiHeadAttention(nn.Module):
         has_gain = spec.qk_norm != "fixed"
         self.query_norm = Norm(spec.d_head, norm, has_gain) if spec.qk_norm else None
         self.key_norm = Norm(spec.d_head, norm, has_gain) if spec.qk_norm else None
+        self.value_norm = Norm(spec.d_head, norm) if spec.value_norm else None
+        self.output_norm = Norm(d_query, norm) if spec.output_norm else None
 
     def forward(
         self,
@@ -59,34 +61,41 @@ class MultiHeadAttention(nn.Module):
         context: AttentionContext,
         forward: Forward,
         source: Tensor | Keys | None = None,
+        is_merged: bool = False,
     ) -> Tensor:
-        """`source` is another sequence [B, S, D], or its keys and values."""
-        if source is None:
+        """`source` is another sequence [B, S, D], or its keys and values. Its keys are attended to
+        alone or, if it is merged, before the own ones.
+        """
+        if isinstance(source, Tensor):
+            source = self.source_keys(source, context.source_rotation, forward)
+        if source is None or is_merged:
             layers = (self.query, self.key, self.value)
             query, key, value = self._project(hidden_BTD, layers, forward)
+            key, value = self._normed_keys(key, value)
+            keys = (key if context.rotation is None else context.rotation(key), value)
+            keys = forward.join_keys(keys)
+            if source is not None:
+                keys = _keys_after_source(source, keys)
         else:
             (query,) = self._project(hidden_BTD, (self.query,), forward)
-            if isinstance(source, Tensor):
-                source = self.source_keys(source, context.source_rotation, forward)
-            key, value = source
+            keys = source
         if self.query_norm is not None:
             query = self.query_norm(query)
-        if source is None and self.key_norm is not None:
-            key = self.key_norm(key)
         if context.rotation is not None:
             query = context.rotation(query)
-            key = context.rotation(key) if source is None else key
-        keys = (key, value)
-        if source is None:
-            keys = forward.join_keys(keys)
+        if context.groups or is_merged:
+            _require_square_attention(forward)
         if context.groups:
-            _require_whole_heads(forward)
             out_BHTE = self._attend_by_group(query, keys, context, forward)
         else:
             branch = "attention" if source is None else "cross"
-            _observe(forward, branch, query, keys[0], context, self.scale)
+            if not is_merged:
+                _observe(forward, branch, query, keys[0], context, self.scale)
             out_BHTE = self._attend(query, keys, context, forward)
-        return forward.linear(out_BHTE.transpose(1, 2).flatten(2), (self.output,))
+        found_BTO = out_BHTE.transpose(1, 2).flatten(2)
+        if self.output_norm is not None:
+            found_BTO = self.output_norm(found_BTO)
+        return forward.linear(found_BTO, (self.output,))
 
     def _attend(
         self, query: Tensor, keys: Keys, context: AttentionContext, forward: Forward
@@ -108,9 +117,12 @@ class MultiHeadAttention(nn.Module):
     def source_keys(self, source_BSD: Tensor, rotation: Rotation | None, forward: Forward) -> Keys:
         """The keys and values of another sequence."""
         key, value = self._project(source_BSD, (self.key, self.value), forward)
-        if self.key_norm is not None:
-            key = self.key_norm(key)
+        key, value = self._normed_keys(key, value)
         return (key if rotation is None else rotation(key)), value
+
+    def _normed_keys(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        key = key if self.key_norm is None else self.key_norm(key)
+        return key, (value if self.value_norm is None else self.value_norm(value))
 
     def _project(
         self, inputs: Tensor, layers: tuple[Linear, ...], forward: Forward
@@ -238,12 +250,28 @@ def _observe(
     forward.observe(f"{branch}_weights", lambda: attention_weights(scores(), context.mask))
 
 
-def _require_whole_heads(forward: Forward) -> None:
-    """UnsupportedError where an observer wants weights of heads that keep keys of their own."""
+def _keys_after_source(source: Keys, own: Keys) -> Keys:
+    """Keys and values of each group of heads, behind those of a source."""
+    sides = [tensor.chunk(len(own) // 2, 1) for tensor in source]
+    joined = []
+    for number, tensor in enumerate(own):
+        joined.append(torch.cat([sides[number % 2][number // 2], tensor], 2))
+    return tuple(joined)
+
+
+def _require_square_attention(forward: Forward) -> None:
+    """UnsupportedError where an observer wants weights of heads that keep keys of their own, or
+    that see a source and a text at once.
+    """
     if forward.observer is None:
         return
     for place in ("attention_scores", "attention_mask", "attention_weights"):
         if forward.observer.wants(f"{forward.stack}.{place}", forward.layer):
+            if forward.cache is None:
+                raise UnsupportedError(
+                    f"{forward.stack}.{place} cannot be seen where cross_form is 'merged', and one"
+                    " softmax is over a source and a text; look at the encoder, or use 'separate'"
+                )
             raise UnsupportedError(
                 f"{forward.stack}.{place} cannot be seen over a cache in which heads keep keys of"
                 " their own; read the text in one pass"

@@ -44,7 +44,8 @@ class TransformerBlock(nn.Module):
             case Latent():
                 self.attention = LatentAttention(spec.d_model, block.attention, spec.norm)
         self.cross_norm = self.cross = None
-        if block.cross is not None:
+        self.is_merged = block.cross_form == "merged"
+        if block.cross is not None and not self.is_merged:
             assert isinstance(block.attention, MultiHead)
             if parallel:
                 self.cross_norm = None
@@ -64,6 +65,14 @@ class TransformerBlock(nn.Module):
                 assert not isinstance(experts, Dense)
                 self.feed_forward = RoutedExperts(spec.d_model, experts)
 
+    @property
+    def source_attention(self) -> MultiHeadAttention | None:
+        """What reads a source, if anything does."""
+        if self.is_merged:
+            assert isinstance(self.attention, MultiHeadAttention)
+            return self.attention
+        return self.cross
+
     def forward(
         self,
         hidden_BTD: Tensor,
@@ -75,7 +84,11 @@ class TransformerBlock(nn.Module):
 
         def attention(rows: Tensor) -> Tensor:
             forward.observe("attention_input", rows)
-            out = self.attention(rows, context, forward)
+            if self.is_merged and source is not None:
+                assert isinstance(self.attention, MultiHeadAttention)
+                out = self.attention(rows, source.context, forward, source.source, is_merged=True)
+            else:
+                out = self.attention(rows, context, forward)
             forward.observe("attention_output", out)
             return forward.drop_out(out, self.dropout, "attention")
 
@@ -96,7 +109,7 @@ class TransformerBlock(nn.Module):
             return forward.drop_out(out, self.dropout, "feed_forward")
 
         branches: list[Branch] = [(self.attention_norm, attention)]
-        if source is not None:
+        if source is not None and not self.is_merged:
             branches.append((self.cross_norm, cross))
         if not forward.leaves_out("feed_forward"):
             branches.append((self.feed_forward_norm, feed_forward))

@@ -43,7 +43,9 @@ def can_fuse_step(model: Transformer, n_texts: int) -> bool:
 def _is_fusible(block: object) -> bool:
     assert isinstance(block, TransformerBlock)
     attention = block.attention
-    if not isinstance(attention, MultiHeadAttention) or attention.query_norm is not None:
+    if not isinstance(attention, MultiHeadAttention) or block.is_merged:
+        return False
+    if attention.spec.qk_norm or attention.spec.value_norm or attention.spec.output_norm:
         return False
     d_head = attention.d_head
     is_power_of_two = d_head >= 16 and d_head & (d_head - 1) == 0

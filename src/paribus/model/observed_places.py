@@ -30,6 +30,7 @@ PLACES: Mapping[str, str] = {
 }
 STACKS = ("stack", "encoder")
 _OF_CROSS = ("cross_scores", "cross_mask", "cross_weights", "cross_output")
+_OF_WEIGHTS = ("attention_scores", "attention_mask", "attention_weights")
 _OF_EXPERTS = ("router_scores", "expert_choice", "expert_gates")
 
 
@@ -58,8 +59,11 @@ def _layers_with(stack: Stack, place: str) -> tuple[int, ...]:
 
 
 def _has(block: Block, place: str) -> bool:
+    is_merged = block.cross_form == "merged"
     if place in _OF_CROSS:
-        return block.cross is not None
+        return block.cross is not None and not is_merged
+    if place in _OF_WEIGHTS:  # one softmax is over two sequences
+        return not is_merged
     if place in _OF_EXPERTS:
         return not isinstance(block.feed_forward, Dense)
     return True

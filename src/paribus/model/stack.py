@@ -45,11 +45,22 @@ class TransformerStack(nn.Module):
         name: str,
         kernel: KernelChoice,
         compute: ExpertCompute,
+        main: TransformerStack | None = None,
     ):
+        """`main` is the stack whose parts an encoder has that is the same stack."""
         super().__init__()
         self.spec, self.stack, self.name = spec, stack, name
         self.kernel: KernelChoice = kernel
         self.compute: ExpertCompute = compute
+        self.positions: Positions
+        self.embedding_norm: Norm | None
+        self.final_norm: Norm | None
+        if main is not None:
+            # as attributes alone: parameters have one name, that of the main stack
+            for part in ("positions", "embedding_norm", "final_norm"):
+                self.__dict__[part] = getattr(main, part)
+            self.layers = nn.ModuleList()
+            return
         self.positions = Positions(stack, spec.max_length, spec.d_model)
         if spec.embedding.norm:
             self.embedding_norm = Norm(spec.d_model, spec.norm)
@@ -78,12 +89,19 @@ class TransformerStack(nn.Module):
             self.contexts(layout, hidden, forward),
             self.cross_contexts(layout, source, hidden, forward),
         )
+        merged_contexts: dict[tuple[Rule, Rule], AttentionContext] = {}
         loads: dict[str, ExpertLoad] = {}
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
             cross_source = None
             if source is not None and spec.cross is not None:
                 own = source[0] if isinstance(source, tuple) else source.layers[number]
-                cross_source = CrossSource(cross_contexts[spec.cross], own)
+                context = cross_contexts[spec.cross]
+                if spec.cross_form == "merged":
+                    pair = (spec.mask, spec.cross)
+                    if pair not in merged_contexts:
+                        merged_contexts[pair] = _merged_context(contexts[spec.mask], context)
+                    context = merged_contexts[pair]
+                cross_source = CrossSource(context, own)
             here = forward.in_layer(number)
             hidden, load = block(hidden, contexts[spec.mask], cross_source, here)
             if load is not None:
@@ -182,12 +200,13 @@ class TransformerStack(nn.Module):
         layers: dict[int, Keys] = {}
         for number, (spec, block) in enumerate(zip(self.stack.layers, self.layers, strict=True)):
             assert isinstance(block, TransformerBlock)
-            if block.cross is None or spec.cross is None:
+            attention = block.source_attention
+            if attention is None or spec.cross is None:
                 continue
             if spec.cross not in rotations:
                 rotations[spec.cross] = self._source_rotation(spec.cross, layout, states_BSD.device)
             rotation = rotations[spec.cross]
-            layers[number] = block.cross.source_keys(states_BSD, rotation, forward)
+            layers[number] = attention.source_keys(states_BSD, rotation, forward)
         return layers
 
     def _source_rotation(
@@ -206,6 +225,19 @@ class TransformerStack(nn.Module):
         width = attention.d_rotary if isinstance(attention, Latent) else attention.d_head
         assert width is not None
         return width
+
+
+def _merged_context(own: AttentionContext, source: AttentionContext) -> AttentionContext:
+    """Of one softmax over a source and the text so far. Where positions go on after the source,
+    queries and keys of the text are turned by those.
+    """
+    return AttentionContext(
+        mask=own.mask.behind(source.mask),
+        rotation=own.rotation if source.rotation is None else source.rotation,
+        bias=None,
+        source_rotation=source.source_rotation,
+        groups=tuple(_merged_context(group, source) for group in own.groups),
+    )
 
 
 def _to_autocast_dtype(hidden: Tensor) -> Tensor:

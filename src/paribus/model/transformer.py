@@ -81,7 +81,8 @@ class Transformer(nn.Module):
         if spec.encoder is None:
             encoder = None
         else:
-            encoder = TransformerStack(spec, spec.encoder, "encoder", kernel, compute)
+            main = self.stack if spec.is_one_stack else None
+            encoder = TransformerStack(spec, spec.encoder, "encoder", kernel, compute, main)
         self.encoder = encoder
         self.head = OutputHead(spec)
 

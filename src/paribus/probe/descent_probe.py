@@ -33,7 +33,14 @@ Weights = Mapping[str, Tensor]
 
 
 def require_projections(spec: ResolvedArchitecture) -> None:
-    """UnsupportedError where attention has no key and value projections of its own."""
+    """UnsupportedError where attention has no key and value projections of its own, or shares them
+    with a source.
+    """
+    if any(block.cross_form == "merged" for block in spec.stack.layers):
+        raise UnsupportedError(
+            "the probe 'descent' tunes the key and value projections of one sequence, but where"
+            " cross_form is 'merged' a source has the same; use it with 'separate'"
+        )
     if any(isinstance(block.attention, Latent) for block in spec.stack.layers):
         raise UnsupportedError(
             "the probe 'descent' tunes the key and value projections, but latent attention has"

@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from paribus.errors import UnsupportedError
 from paribus.probe.mean_values import MeanValues, Place
 from paribus.probe.spectra import (
     NUMERICAL_TOLERANCES,
@@ -25,6 +26,7 @@ from paribus.probe.spectra import (
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts
 from paribus.record.probe_rows import ProbeRow
+from paribus.spec import ResolvedArchitecture
 from paribus.spec.probe_variants import LOG_DETERMINANT, scaled_scores
 from paribus.spec.probes import RankProbe
 from paribus.watcher import Watcher
@@ -52,6 +54,15 @@ def n_spectra(subject: ProbedModel, spec: RankProbe) -> int:
         for block in () if stack is None else stack.layers:
             n_heads += block.attention.n_heads * (2 if block.cross is not None else 1)
     return n_heads * spec.n_texts * (1 + len(spec.score_sds))
+
+
+def require_square_attention(probe: str, spec: ResolvedArchitecture) -> None:
+    """UnsupportedError where a softmax is over a source and a text at once."""
+    if any(block.cross_form == "merged" for block in spec.stack.layers):
+        raise UnsupportedError(
+            f"the probe {probe!r} looks at self-attention and cross-attention apart, but where"
+            " cross_form is 'merged' both are one softmax; use it with 'separate'"
+        )
 
 
 class SpectraObserver:

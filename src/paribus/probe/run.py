@@ -17,7 +17,7 @@ from paribus.probe.flow_probe import n_readings, probe_flow
 from paribus.probe.gradient_probe import n_derivatives, probe_gradients
 from paribus.probe.posed_texts import require_running_text
 from paribus.probe.position_probe import n_fits, probe_positions
-from paribus.probe.rank_probe import n_spectra, probe_rank
+from paribus.probe.rank_probe import n_spectra, probe_rank, require_square_attention
 from paribus.probe.subject import ProbedModel
 from paribus.probe.texts import ProbeTexts, held_out_texts
 from paribus.record.probe_rows import ProbeRow
@@ -72,7 +72,9 @@ def require_applicable(
         case DescentProbe():
             require_likelihood(objective)
             require_projections(spec)
-        case _:
+        case RankProbe() | FlowProbe():
+            require_square_attention(probe.kind, spec)
+        case CollapseProbe() | PositionsProbe():
             pass
 
 

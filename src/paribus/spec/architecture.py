@@ -33,6 +33,7 @@ Mask = Annotated[
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Placement = Literal["pre", "post", "parallel"]
 CrossPositions = Literal["none", "rotary"]
+CrossForm = Literal["separate", "merged"]
 ScaleFactor = Positive | Literal["sqrt_d_model", "rsqrt_d_model"]
 
 
@@ -51,6 +52,12 @@ class MultiHead(Spec):
     qk_norm: bool | Literal["fixed"] = False
     """Whether queries and keys are normalised before their product. `true`: with learned gains;
     `fixed`: without gains and biases, so that `score_scale` alone sets the size of the scores.
+    """
+    value_norm: Annotated[bool, Field(exclude_if=lambda has: not has)] = False
+    """Whether the values of each head are normalised, with learned gains."""
+    output_norm: Annotated[bool, Field(exclude_if=lambda has: not has)] = False
+    """Whether what all heads found is normalised together before the output projection, with
+    learned gains.
     """
     score_scale: Positive | None = None
     """Factor on the attention scores, as it is, whatever `d_head`. If left out: 1/√`d_head`, and
@@ -318,8 +325,9 @@ class Encoder(Spec):
     mask: Mask = Full()
     """Who sees whom in the encoder."""
     cross: Annotated[Mask | None, Field(exclude_if=lambda rule: rule is None)] = None
-    """Which documents of the source a token of the main stack sees: `full`, `same_document` or
-    `documents_so_far`. If left out: its own where `mask` has `same_document`, otherwise all.
+    """Which documents of the source a token of the main stack sees: `full`, `same_document`,
+    `documents_so_far` or `nothing`, a control that hides the source. If left out: its own where
+    `mask` has `same_document`, otherwise all.
     """
     cross_positions: Annotated[CrossPositions, Field(exclude_if=lambda kind: kind == "none")] = (
         "none"
@@ -327,8 +335,14 @@ class Encoder(Spec):
     """How places enter cross-attention. `rotary`: keys are turned by their place in the source, and
     queries go on after the last of it that they see (RedLLM, arXiv 2510.26622).
     """
+    cross_form: Annotated[CrossForm, Field(exclude_if=lambda kind: kind == "separate")] = "separate"
+    """`separate`: cross-attention is a branch of its own. `merged`: one softmax over the source and
+    the text so far, by the projections of self-attention (T5Gemma 2, arXiv 2512.14856).
+    """
     shared: bool = False
-    """Whether the encoder uses the blocks of the main stack, without their cross-attention."""
+    """Whether the encoder uses the blocks of the main stack, without their cross-attention. Where
+    that is merged, the encoder is the main stack itself, and has no parameter of its own.
+    """
 
 
 AttentionKind = Annotated[

@@ -7,11 +7,12 @@ lets through.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from paribus.masks import (
+    Nothing,
     SequenceLayout,
     appendable,
     count_visible_keys,
@@ -127,6 +128,16 @@ def _attention_work(attention: MultiHead | Latent, d_model: int) -> _MultiplyAdd
     )
 
 
+def _cross_work(block: Block, d_model: int) -> _MultiplyAdds:
+    """Of a source beside a text. Merged with self-attention, the text has its queries already."""
+    work = _attention_work(block.attention, d_model)
+    match block.cross_form:
+        case "separate":
+            return work
+        case "merged":
+            return replace(work, query=0)
+
+
 def _absorbed_work(attention: Latent, d_model: int) -> _MultiplyAdds:
     """One query against cached latents, which are never expanded: queries and values are moved
     into the latent.
@@ -172,8 +183,10 @@ def forward_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_len
         pairs = count_visible_pairs(block.mask, layout)
         total += _flops(_self_work(block, spec.d_model), length, length, length**2, pairs)
         if block.cross is not None:
-            work, pairs = _attention_work(block.attention, spec.d_model), length * source_length
-            total += _flops(work, length, source_length, pairs, pairs)
+            pairs = length * source_length
+            seen = 0 if block.cross == Nothing() else pairs
+            work = _cross_work(block, spec.d_model)
+            total += _flops(work, length, source_length, pairs, seen)
     for block in spec.encoder.layers if spec.encoder else ():
         pairs = count_visible_pairs(block.mask, source)
         total += _flops(
@@ -222,9 +235,8 @@ def decode_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_leng
         total += _flops(work, n_queries, n_keys, n_queries * new.length, visible_pairs)
         if block.cross is not None:
             pairs = n_queries * source_length
-            total += _flops(
-                _attention_work(block.attention, spec.d_model), n_queries, 0, pairs, pairs
-            )
+            seen = 0 if block.cross == Nothing() else pairs
+            total += _flops(_cross_work(block, spec.d_model), n_queries, 0, pairs, seen)
     return total
 
 
@@ -262,7 +274,7 @@ def one_by_one_flops(
 
 def cross_flops(block: Block, d_model: int, pairs: CrossPairs) -> Flops:
     """The cross-attention of one layer to a source, and the keys of the source that are new."""
-    work = _attention_work(block.attention, d_model)
+    work = _cross_work(block, d_model)
     return _flops(work, pairs.n_queries, pairs.n_new_keys, pairs.dense, pairs.visible)
 
 

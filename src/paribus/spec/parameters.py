@@ -67,7 +67,7 @@ def _reads_text(name: str, spec: ResolvedArchitecture) -> bool:
     part, *path = name.split(".")
     if part == "head":
         return False
-    if part != "stack" or spec.encoder is None:
+    if part != "stack" or spec.encoder is None or spec.is_one_stack:
         return True
     # of an encoder-decoder, the encoder may have the decoder's blocks, without what reads a source
     return spec.shared and path[0] == "layers" and path[2] not in ("cross", "cross_norm")
@@ -78,7 +78,7 @@ def _all_parameters(spec: ResolvedArchitecture) -> NamedParameters:
     if spec.embedding.n_segments:
         yield "segments.weight", Parameter((spec.embedding.n_segments, spec.d_model), "position")
     yield from _stack("stack", spec, spec.stack, own_blocks=True)
-    if spec.encoder is not None:
+    if spec.encoder is not None and not spec.is_one_stack:
         yield from _stack("encoder", spec, spec.encoder, own_blocks=not spec.shared)
     yield from _head(spec)
 
@@ -110,7 +110,7 @@ def _block(path: str, spec: ResolvedArchitecture, block: Block) -> NamedParamete
     parallel = spec.placement == "parallel"
     yield from _norm(f"{path}.attention_norm", spec.norm, spec.d_model)
     yield from _attention(f"{path}.attention", spec, block.attention)
-    if block.cross is not None:
+    if block.cross is not None and block.cross_form == "separate":
         if not parallel:
             yield from _norm(f"{path}.cross_norm", spec.norm, spec.d_model)
         yield from _attention(f"{path}.cross", spec, block.attention)
@@ -136,6 +136,10 @@ def _attention(
     if attention.qk_norm is True:  # a fixed norm has no parameters
         yield from _norm(f"{path}.query_norm", spec.norm, attention.d_head)
         yield from _norm(f"{path}.key_norm", spec.norm, attention.d_head)
+    if attention.value_norm:
+        yield from _norm(f"{path}.value_norm", spec.norm, attention.d_head)
+    if attention.output_norm:
+        yield from _norm(f"{path}.output_norm", spec.norm, d_query)
 
 
 def _latent(path: str, spec: ResolvedArchitecture, attention: Latent) -> NamedParameters:

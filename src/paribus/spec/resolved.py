@@ -10,7 +10,13 @@ from pydantic import Field
 from paribus.errors import SpecError
 from paribus.masks import (
     DOCUMENT_RULES,
+    Alternate,
+    And,
+    ByHead,
+    ByLayer,
     Full,
+    Nothing,
+    Or,
     Padding,
     Rule,
     SameDocument,
@@ -22,11 +28,14 @@ from paribus.masks import (
     simplify_rule,
 )
 from paribus.spec.architecture import (
+    Alibi,
     Architecture,
     AttentionKind,
+    CrossForm,
     CrossPositions,
     Dense,
     Embedding,
+    Encoder,
     Experts,
     FeedForwardKind,
     Head,
@@ -51,6 +60,8 @@ class Block(Spec):
 
     mask: Mask
     cross: Mask | None  # which source positions it sees; None: no cross-attention
+    # a branch of its own, or one softmax with self-attention
+    cross_form: Annotated[CrossForm, Field(exclude_if=lambda kind: kind == "separate")] = "separate"
     attention: AttentionKind
     feed_forward: FeedForwardKind
 
@@ -85,6 +96,11 @@ class ResolvedArchitecture(Spec):
     head: Head
     init: InitKind
     dropout: Share
+
+    @property
+    def is_one_stack(self) -> bool:
+        """Is the encoder the main stack itself, with no parameter of its own?"""
+        return self.shared and all(block.cross_form == "merged" for block in self.stack.layers)
 
     @property
     def stacks(self) -> tuple[Stack, ...]:
@@ -142,21 +158,21 @@ def is_bidirectional(stack: Stack) -> bool:
 
 def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) -> Stack:
     blocks: list[Block] = []
+    encoder = spec.encoder
     for layer in range(n_layers):
         here = None if cross is None else rule_at_layer(cross, layer, n_layers)
         block = Block(
             mask=_without_padding_rule(rule_at_layer(mask, layer, n_layers)),
             cross=None if here is None else _without_padding_rule(here),
+            cross_form="separate" if here is None or encoder is None else encoder.cross_form,
             attention=_attention(spec),
             feed_forward=_feed_forward(spec, layer),
         )
         blocks.append(block)
-    if cross is None or spec.encoder is None:
-        return Stack(layers=tuple(blocks), positions=spec.positions)
     return Stack(
         layers=tuple(blocks),
         positions=spec.positions,
-        cross_positions=spec.encoder.cross_positions,
+        cross_positions="none" if cross is None or encoder is None else encoder.cross_positions,
     )
 
 
@@ -233,8 +249,7 @@ def _problems(spec: Architecture) -> Iterator[str]:
             "encoder.mask", spec.encoder.mask, spec.encoder.n_layers, spec.attention.n_heads
         )
         yield from _cross_problems(spec, spec.encoder.cross)
-        if spec.encoder.cross_positions == "rotary":
-            yield from _cross_position_problems(spec, spec.encoder.cross)
+        yield from _cross_kind_problems(spec, spec.encoder)
         if spec.encoder.shared and spec.encoder.n_layers != spec.n_layers:
             yield (
                 f"encoder.n_layers is {spec.encoder.n_layers} with shared blocks, but n_layers is"
@@ -251,6 +266,11 @@ def _problems(spec: Architecture) -> Iterator[str]:
 
 
 def _mask_problems(path: str, mask: Rule, n_layers: int, n_heads: int) -> Iterator[str]:
+    if Nothing() in leaves(mask) and path != "encoder.cross":
+        yield (
+            f"{path} is '{mask}', and under 'nothing' a token would not see itself; use"
+            " 'window(1)', or encoder.cross = 'nothing' to hide a source"
+        )
     try:
         for layer in range(n_layers):
             rule_at_head(rule_at_layer(mask, layer, n_layers), 0, n_heads)
@@ -262,29 +282,51 @@ def _cross_problems(spec: Architecture, cross: Rule | None) -> Iterator[str]:
     if cross is None:
         return
     yield from _mask_problems("encoder.cross", cross, spec.n_layers, spec.attention.n_heads)
-    others = leaves(cross) - DOCUMENT_RULES - {Full(), Padding()}
+    others = leaves(cross) - DOCUMENT_RULES - {Full(), Nothing(), Padding()}
     if others:
         yield (
             f"encoder.cross is '{cross}', but {min(map(str, others))!r} compares places, and those"
-            " of a text and of its source are not one sequence; use 'full', 'same_document' or"
-            " 'documents_so_far'"
+            " of a text and of its source are not one sequence; use 'full', 'same_document',"
+            " 'documents_so_far' or 'nothing'"
         )
 
 
-def _cross_position_problems(spec: Architecture, cross: Rule | None) -> Iterator[str]:
-    if not isinstance(spec.positions, RotaryPositions):
+def _cross_kind_problems(spec: Architecture, encoder: Encoder) -> Iterator[str]:
+    """What positions and the form of cross-attention do not go with."""
+    if encoder.cross_positions == "rotary" and not isinstance(spec.positions, RotaryPositions):
         yield (
             f"encoder.cross_positions is 'rotary' with positions {spec.positions.kind!r}, and both"
             " sides turn by the same rates; use positions = 'rotary', or encoder.cross_positions ="
             " 'none'"
         )
-    rule = cross or _default_cross(spec.mask)
-    if len(head_rules(rule)) > 1:
+    if encoder.cross_form == "merged" and isinstance(spec.positions, RelativeBias | Alibi):
         yield (
-            f"encoder.cross_positions is 'rotary' with encoder.cross '{rule}', under which heads"
-            " would have places of their own; use one rule for all heads, or"
-            " encoder.cross_positions = 'none'"
+            f"encoder.cross_form is 'merged' with positions {spec.positions.kind!r}, which change"
+            " scores by a distance, and a source has none to a text; use positions = 'rotary',"
+            " 'learned', 'sinusoidal' or 'none', or encoder.cross_form = 'separate'"
         )
+    rule = encoder.cross or _default_cross(spec.mask)
+    if not _divides_heads(rule):
+        return
+    for name, usual in (("cross_positions", "none"), ("cross_form", "separate")):
+        kind = getattr(encoder, name)
+        if kind != usual:
+            yield (
+                f"encoder.{name} is {kind!r} with encoder.cross '{rule}', which divides the heads;"
+                f" use one rule for all heads, or encoder.{name} = {usual!r}"
+            )
+
+
+def _divides_heads(rule: Rule) -> bool:
+    match rule:
+        case And(left, right) | Or(left, right):
+            return _divides_heads(left) or _divides_heads(right)
+        case ByHead():
+            return True
+        case ByLayer(rules) | Alternate(rules):
+            return any(map(_divides_heads, rules))
+        case _:
+            return False
 
 
 def _head_problems(spec: Architecture, attention: MultiHead) -> Iterator[str]:

@@ -75,7 +75,9 @@ def _block_table(spec: ResolvedArchitecture) -> Table:
             for label, text in _block_lines(block):
                 table.add_row(heading, label, text)
                 heading = ""
-    if spec.shared:
+    if spec.is_one_stack:
+        table.add_row("", "", "the encoder is the stack itself, and has no parameter of its own")
+    elif spec.shared:
         table.add_row(
             "", "", "the encoder's blocks are the stack's own, without the cross-attention"
         )
@@ -101,7 +103,8 @@ def _block_lines(block: Block) -> Iterator[tuple[str, str]]:
     yield "mask", str(block.mask)
     yield "attention", _describe_attention(block.attention)
     if block.cross is not None:
-        yield "cross-attention", f"to the source, {block.cross}"
+        form = ", merged with self-attention" if block.cross_form == "merged" else ""
+        yield "cross-attention", f"to the source, {block.cross}{form}"
     yield "feed-forward", _describe_feed_forward(block.feed_forward)
     if isinstance(block.feed_forward, Experts):
         dump = block.feed_forward.model_dump(mode="json")
@@ -129,6 +132,10 @@ def _describe_attention(attention: MultiHead | Latent) -> str:
         features.append("query-key norm without gains")
     elif attention.qk_norm:
         features.append("query-key norm")
+    if attention.value_norm:
+        features.append("value norm")
+    if attention.output_norm:
+        features.append("output norm")
     if attention.score_scale != attention.d_head**-0.5:
         features.append(f"scores × {attention.score_scale:g}")
     return ", ".join(features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -10,7 +10,9 @@ from torch import Tensor
 from paribus.batch import BatchLayout
 from paribus.masks import (
     DOCUMENT_RULES,
+    Causal,
     Full,
+    Nothing,
     Padding,
     Rule,
     SameSide,
@@ -34,6 +36,8 @@ class AttentionMask:
     device: torch.device
     has_own_keys: bool = False  # is every query known to be among the keys, and no padding?
     is_passing: bool = False  # is a text read that grows, so that these lengths hardly come again?
+    is_trained: bool = False  # is it a tail of longer keys that gradients go through?
+    source: AttentionMask | None = None  # of keys of another sequence, which stand before these
 
     @staticmethod
     def of(
@@ -57,6 +61,28 @@ class AttentionMask:
             device=device,
             has_own_keys=has_own_keys,
             is_passing=is_passing,
+        )
+
+    def behind(self, source: AttentionMask) -> AttentionMask:
+        """The mask of one softmax over the keys of a source, as `source` shows them, and these keys
+        behind them. Where that is one causal sequence, it is a mask of that.
+        """
+        is_causal = self.rule in (Causal(), Causal() & Padding()) and self.keys.start == 0
+        is_whole = source.rule in (Full(), Padding())
+        if not is_causal or not is_whole or self._has_places or source._has_places:
+            return replace(self, source=source)
+        n_source, real_BS = source.keys.length, None
+        if source.rule == Padding() or self.rule != Causal():
+            sides = (source.keys, self.keys)
+            real_BS = torch.cat([_real_tokens(side, self.device) for side in sides], 1)
+        plain = {"prefix": 0, "documents_BT": None, "positions_BT": None}
+        keys = replace(self.keys, length=n_source + self.keys.length, real_BT=real_BS, **plain)
+        return replace(
+            self,
+            rule=Causal() if real_BS is None else Causal() & Padding(),
+            queries=replace(self.queries, start=n_source + self.queries.start, **plain),
+            keys=keys,
+            is_trained=torch.is_grad_enabled(),
         )
 
     @property
@@ -101,6 +127,8 @@ class AttentionMask:
         """
         if self.has_own_keys:
             return False
+        if Nothing() in leaves(self.rule):
+            return True
         inside = self.keys.start <= self.queries.start and (
             self.queries.start + self.queries.length <= self.keys.start + self.keys.length
         )
@@ -120,10 +148,16 @@ class AttentionMask:
         parts = [rule.sees(query, key) for rule in self.head_rules]
         parts = [part if part.dim() == 4 else part[None, None] for part in parts]
         if len(parts) == 1:
-            return parts[0]
-        n_sequences = max(part.shape[0] for part in parts)
-        each = self.n_heads // len(parts)
-        return torch.cat([part.expand(n_sequences, each, -1, -1) for part in parts], 1)
+            own = parts[0]
+        else:
+            n_sequences = max(part.shape[0] for part in parts)
+            each = self.n_heads // len(parts)
+            own = torch.cat([part.expand(n_sequences, each, -1, -1) for part in parts], 1)
+        if self.source is None:
+            return own
+        sides = (self.source.dense_mask, own)
+        n_sequences, n_heads = (max(side.shape[place] for side in sides) for place in (0, 1))
+        return torch.cat([side.expand(n_sequences, n_heads, -1, -1) for side in sides], -1)
 
     @memoised_property
     def has_visible_key(self) -> Tensor | None:
@@ -144,6 +178,13 @@ class AttentionMask:
         """What is added to scores in float32: 0 where the filled mask is True, else -inf."""
         hidden = torch.full((), float("-inf"), device=self.device)
         return torch.where(self.filled_mask, torch.zeros_like(hidden), hidden)
+
+
+def _real_tokens(layout: BatchLayout, device: torch.device) -> Tensor:
+    """Where there is a token, [B, S]."""
+    if layout.real_BT is not None:
+        return layout.real_BT
+    return torch.ones(layout.n_sequences, layout.length, dtype=torch.bool, device=device)
 
 
 def _same_prefix(queries: BatchLayout, keys: BatchLayout) -> bool:

@@ -67,12 +67,16 @@ def choose_kernel(
 def _fused_refusal(mask: AttentionMask, half: bool, d_head: int, has_bias: bool) -> str | None:
     if has_bias:
         return "it adds no bias to the scores"
+    if mask.source is not None:
+        return "it knows one sequence of keys"
     return fused_obstacle(mask, half, d_head)
 
 
 def _flex_refusal(mask: AttentionMask, d_head: int, has_bias: bool) -> str | None:
     if mask.device.type != "cuda":
         return "it trains on CUDA alone"
+    if mask.source is not None:
+        return "it knows one sequence of keys"
     if mask.queries.places_BT is not None or mask.keys.places_BT is not None:
         return "it counts positions one by one"
     if d_head < 16:

@@ -64,8 +64,10 @@ def _is_last_query(mask: AttentionMask) -> bool:
 
 
 def _is_causal_tail(rule: Rule, mask: AttentionMask) -> bool:
-    """Do the last positions see all before them? On CUDA there is a kernel for that."""
-    if mask.device.type != "cuda" or not mask.is_tail:
+    """Do the last positions see all before them? On CUDA there is a kernel for that, whose gradient
+    has no fixed order.
+    """
+    if mask.device.type != "cuda" or not mask.is_tail or mask.is_trained:
         return False
     if rule == Causal():
         return True
