@@ -1,8 +1,8 @@
 """Pin every package that `make` installs: constraints.txt, and requirements.lock with hashes.
 
-`make lock` runs this. Hashes are those of the package index, for both architectures and each Python
-that is supported. torch and what it alone brings are left out of the lock: which build of torch fits
-differs between machines.
+`make lock` runs this. Hashes are those of the package index, for both architectures and every
+Python that is supported. torch is left out of the lock: which build of it fits differs between
+machines.
 """
 
 from __future__ import annotations

@@ -8,45 +8,36 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-MANIFEST = ROOT / "docs" / "results" / "archives.txt"
+MANIFEST = "docs/results/archives.txt"
 MAX_BINARY_BYTES = 1_000_000
 ARCHIVES = {".whl", ".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".jar", ".egg"}
 
 
-def fault_of(name: str, named: set[str]) -> str | None:
-    """Why a tracked file does not belong into the repository; None where it does."""
-    path = ROOT / name
-    if not path.is_file() or path.is_symlink():
-        return None
-    if path.suffix in ARCHIVES and name not in named:
-        return (
-            "an archive that docs/results/archives.txt does not name; remove it, or name it there"
-        )
-    content = path.read_bytes()
-    if b"\0" in content[:8192] and len(content) > MAX_BINARY_BYTES and name not in named:
-        return (
-            f"a binary of {len(content):,} bytes; remove it, or keep it outside of the repository"
-        )
-    return None
-
-
-def main() -> int:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
-    named = set(MANIFEST.read_text("utf-8").split())
+def tracked_faults(root: Path) -> list[str]:
+    """What does not belong into a repository, a line each."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True)
+    tracked = [name for name in listed.stdout.decode().split("\0") if (root / name).is_file()]
+    named = (root / MANIFEST).read_text("utf-8").split()
     faults = []
-    for name in listed.stdout.decode().split("\0"):
-        fault = fault_of(name, named) if name else None
-        if fault is not None:
-            faults.append(f"{name}: {fault}")
-    faults.extend(
-        f"{name}: named in {MANIFEST.name}, and not there"
-        for name in sorted(named)
-        if not (ROOT / name).is_file()
-    )
-    print("\n".join(faults), end="\n" if faults else "")
-    return 1 if faults else 0
+    for name in tracked:
+        if name in named:
+            continue
+        content = (root / name).read_bytes()
+        if Path(name).suffix in ARCHIVES:
+            faults.append(
+                f"{name}: an archive that {MANIFEST} does not name; remove it, or name it there"
+            )
+        elif len(content) > MAX_BINARY_BYTES and b"\0" in content:
+            faults.append(
+                f"{name}: a binary of {len(content):,} bytes; keep it outside of the repository"
+            )
+    for name in named:
+        if name not in tracked:
+            faults.append(f"{MANIFEST}: names {name}, which is not tracked; remove the line")
+    return faults
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    found = tracked_faults(Path(__file__).parents[1])
+    print("\n".join(found))
+    sys.exit(1 if found else 0)
