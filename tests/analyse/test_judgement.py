@@ -15,7 +15,7 @@ from paribus.analyse import (
     trained_count,
 )
 from paribus.analyse.criterion import Criterion
-from paribus.analyse.judgement import judgement_with_word
+from paribus.analyse.judgement import judgement_with_seed_count, judgement_with_word
 from paribus.analyse.verdict import WORDS_BEFORE_T, Verdict, is_decided_before
 from paribus.errors import SpecError
 
@@ -260,3 +260,19 @@ def test_an_arm_that_failed_more_often_stays_unstable_and_says_no_word_of_t() ->
         "unstable, the arm trained in 3 of 5; where both trained, bimodal: 2 of 5 learnt"
     )
     assert found.comparison is None
+
+
+def test_a_word_says_in_how_many_seeds_it_holds_where_runs_failed() -> None:
+    counted = judgement_with_seed_count(
+        judge_arm(_failing(BASELINE, 3), _failing(BETTER, 3), measure=LOWER)
+    )
+    assert (counted.verdict.word, counted.verdict.label) == ("better", "better in 4 of 5 seeds")
+    assert counted.comparison is not None
+    assert str(counted.comparison.verdict) == "better in 4 of 5 seeds"
+    assert counted.description.startswith("better in 4 of 5 seeds: the arm trained in 4 of 5")
+    more = judge_arm(BASELINE, _failing(BETTER, 2, 5), measure=LOWER)
+    assert judgement_with_seed_count(more).verdict.label == "unstable in 2 of 5 seeds"
+    few = judge_arm(BASELINE, _failing(BETTER, 1, 2, 5), measure=LOWER)
+    assert judgement_with_seed_count(few).verdict.label == "unstable in 3 of 5 seeds"
+    whole = judge_arm(BASELINE, BETTER, measure=LOWER)
+    assert judgement_with_seed_count(whole) == whole

@@ -2,13 +2,17 @@
 
 import re
 from html import unescape
+from io import StringIO
 from math import inf
 from pathlib import Path
 
 import pytest
 from handmade_study import GAINS, SEEDS, add_lengths, make_study, rewrite_plan, set_arm_rates
+from rich.console import Console
 
 from paribus.analyse import Multiplier
+from paribus.cli.terminal.verdict_lines import print_verdicts
+from paribus.report.csv_tables import verdict_rows
 from paribus.report.intervals import describe_compute, multiplier_cell
 from paribus.report.item_examples import item_examples
 from paribus.report.latex import latex_table
@@ -25,10 +29,11 @@ from paribus.report.numbers import (
     true_minus,
 )
 from paribus.report.page import render_page
-from paribus.report.report_data import gather_report_data
+from paribus.report.report_data import ReportData, gather_report_data
 from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import verdict_texts
 
+WITHOUT_SCOPE = '"prefix" does better than "causal", by more than the margin'
 WORSE, BETTER = {**GAINS, "prefix": -0.3}, {**GAINS, "prefix": 0.3}
 
 
@@ -342,3 +347,45 @@ def test_numbers_are_short():
 )
 def test_of_many_numbers_the_ends_are_named_or_those_that_are_alike(values, told):
     assert describe_each(dict(zip("abcd", values, strict=False)), str) == told
+
+
+def of_edition(root: Path, edition: int, **options) -> ReportData:
+    study = make_study(root, **options)
+    plan = study.read_plan()
+    plan["design"]["comparisons"] = [["prefix", "causal"]]
+    study.write_plan({**plan, "edition": edition})
+    return gather_report_data(study)
+
+
+def test_the_word_and_the_headline_say_of_which_seeds_and_items_they_are(tmp_path):
+    """In every format; a study of an earlier edition keeps its words."""
+    failed = [(arm, 2) for arm in ("causal", "prefix", "input hidden")]
+    report = of_edition(tmp_path / "now", 4, gains=BETTER, failed=failed)
+    (one,) = verdict_texts(report)
+    said_word = "better in 3 of 4 seeds"
+    headline = WITHOUT_SCOPE.replace(",", " in 3 of 4 seeds on these items,")
+    assert (one.label, one.headline) == (said_word, headline)
+    page, terminal = unescape(render_page(report)), Console(file=StringIO(), width=400)
+    print_verdicts(report, terminal)
+    printed = terminal.file.getvalue()
+    assert f"{said_word}  {headline}" in printed
+    assert "The positive control works in 3 of 4 seeds: " in printed
+    assert headline in page
+    assert headline in markdown_report(report)
+    tex = latex_table(report)
+    assert said_word in tex
+    assert "Each verdict is on these items." in tex
+    first, control = verdict_rows(report)
+    assert (first["verdict"], control["verdict"]) == (said_word, "works in 3 of 4 seeds")
+    assert first["words"].startswith(f"{said_word}: ")
+    before = of_edition(tmp_path / "before", 3, gains=BETTER, failed=failed)
+    (old,) = verdict_texts(before)
+    assert (old.label, old.headline) == ("better", WITHOUT_SCOPE)
+    assert [row["verdict"] for row in verdict_rows(before)] == ["better", "works"]
+    assert "on these items" not in latex_table(before)
+
+
+def test_where_every_run_trained_only_the_items_are_said(tmp_path):
+    (one,) = verdict_texts(of_edition(tmp_path, 4, gains=BETTER))
+    assert one.label == "better"
+    assert one.headline == WITHOUT_SCOPE.replace(",", " on these items,")

@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.analyse.family import ArmPair
 from paribus.analyse.findings import ArmFinding
-from paribus.analyse.judgement import Judgement, Scores
+from paribus.analyse.judgement import Judgement, Scores, judgement_with_seed_count
 from paribus.analyse.length_curves import LengthCurves
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.multiplier import Multiplier, compute_multiplier
@@ -47,6 +47,8 @@ def arm_findings(
     arms = []
     for pair, judgement in pairs_across_bracket(tuned_verdicts, sides, pair_data.rates).items():
         brackets = {side: at.pairs[pair] for side, at in sides.items()}
+        if is_fourth_edition(pair_data.plan):
+            judgement = judgement_with_seed_count(judgement)
         arms.append(replace(_arm_finding(pair, judgement, pair_data), brackets=brackets))
     return tuple(arms)
 

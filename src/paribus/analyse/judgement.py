@@ -71,7 +71,7 @@ class Judgement:
         if self.arm_trained.k == self.baseline_trained.k == len(self.seeds):
             return self.comparison.description
         counts = f"the arm trained in {self.arm_trained}, {self.against} in {self.baseline_trained}"
-        return f"{self.verdict.word}: {counts}; where both trained, {self.comparison.description}"
+        return f"{self.verdict.label}: {counts}; where both trained, {self.comparison.description}"
 
 
 def judgement_with_word(judgement: Judgement, verdict: Verdict) -> Judgement:
@@ -91,6 +91,23 @@ def judgement_with_word(judgement: Judgement, verdict: Verdict) -> Judgement:
         judgement.against,
     )
     return replace(judgement, comparison=None, verdict=own)
+
+
+def judgement_with_seed_count(judgement: Judgement) -> Judgement:
+    """The judgement whose word says in how many seeds it holds, where runs of the pair failed.
+
+    A word of t is of the seeds in which both arms have a score; `unstable` names the others.
+    """
+    n_both, verdict = sum(one.gain is not None for one in judgement.seeds), judgement.verdict
+    n = len(judgement.seeds)
+    if verdict.word == "unstable":
+        counted = replace(verdict, seeds=f"in {n - n_both} of {n} seeds")
+        return replace(judgement, verdict=counted)
+    comparison = judgement.comparison
+    if comparison is None or comparison.n == n:
+        return judgement
+    counted = replace(verdict, seeds=f"in {comparison.n} of {n} seeds")
+    return replace(judgement, verdict=counted, comparison=replace(comparison, verdict=counted))
 
 
 def score_if_trained(score: float, unigram: float, measure: Measure) -> float | None:

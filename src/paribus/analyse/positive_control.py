@@ -13,6 +13,7 @@ from typing import Any, Literal
 from paribus.analyse.interval import MIN_SEEDS, moments, t_test_p
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.margins import NO_EQUIVALENT, Margins
+from paribus.analyse.plan_family import is_fourth_edition
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.power import one_sided_t
 from paribus.analyse.run_table import select_rows
@@ -51,12 +52,15 @@ class ControlFinding:
     level: float
     works: bool
     reason: str = ""
+    counts_seeds: bool = False  # is it said in how many seeds, where runs failed?
 
     @property
     def word(self) -> str:
-        if self.works:
-            return "works"
-        return "did not work"
+        """Whether it works; with the seeds that have a score, where not all do."""
+        word = "works" if self.works else "did not work"
+        if self.counts_seeds and not self.reason and len(self.losses) < self.n_seeds:
+            return f"{word} in {len(self.losses)} of {self.n_seeds} seeds"
+        return word
 
     @property
     def description(self) -> str:
@@ -151,7 +155,7 @@ def control_finding(
             # what the control loses is what the baseline gains on it
             losses[seed] = measure.gain(after[seed], before[seed])
     name, kind = control_name_and_kind(plan)
-    return judge_control(
+    finding = judge_control(
         name,
         kind,
         losses,
@@ -160,6 +164,7 @@ def control_finding(
         open_ended=open_ended,
         resolution=0.0 if bounds is None else bounds.resolution,
     )
+    return replace(finding, counts_seeds=is_fourth_edition(plan))
 
 
 def control_name_and_kind(plan: PlanRecord) -> tuple[str, ControlKind]:

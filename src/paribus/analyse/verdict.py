@@ -49,15 +49,23 @@ YET_WORSE = "though worse by less than the margin"
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word, what narrows it, and what could overturn it."""
+    """A word, what narrows it, and what could overturn it; `seeds` where it is not of all of them:
+    `in 4 of 5 seeds`.
+    """
 
     word: VerdictWord
     detail: str = ""
     doubt: str = ""
+    seeds: str = ""
+
+    @property
+    def label(self) -> str:
+        """The word as it is shown, with the seeds that it is of where some runs failed."""
+        return f"{self.word} {self.seeds}".rstrip()
 
     def __str__(self) -> str:
         joint = ": " if self.word in REASONED_WORDS else ", "
-        text = f"{self.word}{joint}{self.detail}" if self.detail else self.word
+        text = f"{self.label}{joint}{self.detail}" if self.detail else self.label
         if self.doubt:
             return f"{text} ({self.doubt})"
         return text

@@ -43,7 +43,7 @@ def _arm_row(arm: ArmFinding) -> Row:
         "arm": arm.name,
         "against": arm.against,
         "contrast": None,
-        "verdict": own.verdict.word,
+        "verdict": own.verdict.label,
     }
     if arm.multiplier is None:
         compute = None

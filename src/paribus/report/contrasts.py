@@ -8,6 +8,7 @@ from itertools import chain
 
 from paribus.analyse import Comparison
 from paribus.analyse.contrasts import NOT_DECLARED, ContrastFinding
+from paribus.analyse.verdict import WORDS_BEFORE_T
 from paribus.report.intervals import (
     DASH,
     describe_gain,
@@ -24,7 +25,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
-from paribus.report.verdicts import advice_on_comparison
+from paribus.report.verdicts import advice_on_comparison, items_note
 from paribus.spec.contrasts import DEFAULT, two_by_two_levels
 
 NO_VERDICT = "no verdict"  # in a cell
@@ -61,10 +62,11 @@ def describe_effect_scale(report: ReportData) -> str:
 
 def contrast_texts(report: ReportData) -> list[ContrastText]:
     """What stands on the first screen: every contrast, those outside the family first."""
-    return [_contrast_text(one) for one in report.findings.contrasts]
+    items = items_note(report)
+    return [_contrast_text(one, items) for one in report.findings.contrasts]
 
 
-def _contrast_text(contrast: ContrastFinding) -> ContrastText:
+def _contrast_text(contrast: ContrastFinding, items: str) -> ContrastText:
     meanings = (
         _describe_sign(contrast),
         _describe_simple_effects(contrast),
@@ -73,7 +75,7 @@ def _contrast_text(contrast: ContrastFinding) -> ContrastText:
     return ContrastText(
         name=contrast.name,
         word=contrast.word or "",
-        headline=_headline(contrast),
+        headline=_headline(contrast, items),
         numbers=_describe_numbers(contrast),
         meaning=" ".join(filter(None, meanings)),
         advice=_describe_advice(contrast),
@@ -93,13 +95,15 @@ def _describe_advice(contrast: ContrastFinding) -> str:
     return f"{advice.description}."
 
 
-def _headline(contrast: ContrastFinding) -> str:
+def _headline(contrast: ContrastFinding, items: str) -> str:
     name, comparison = capitalise(contrast.name), contrast.comparison
     if comparison is None:
         return f"{name} cannot be given: {contrast.reason}"
     if contrast.word is None:
         return f"{name}, shown without a verdict"
     headline = f"{name} {ZERO_PHRASES[contrast.word]}"
+    if items and contrast.word not in WORDS_BEFORE_T:
+        headline += f", {items}"
     if contrast.word in DETAILED_WORDS and comparison.verdict.detail:
         headline += f", {comparison.verdict.detail}"
     if comparison.verdict.doubt:

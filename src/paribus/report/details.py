@@ -47,7 +47,7 @@ def detail_lines(report: ReportData) -> list[tuple[str, ...]]:
 def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding], str]]]:
     unit = report.measure.unit
     return (
-        ("verdict", lambda arm: arm.judgement.verdict.word),
+        ("verdict", lambda arm: arm.judgement.verdict.label),
         (
             f"gain, {unit}",
             _from_comparison(_describe_effect),

@@ -177,7 +177,11 @@ def _comparison_cells(arm: str, report: ReportData) -> list[tuple[str, str, str]
 
 def _judgement_cells(arm: ArmFinding, report: ReportData) -> tuple[str, str, str]:
     comparison = arm.judgement.comparison
-    verdict = SHORT_VERDICTS.get(arm.judgement.verdict.word, _verdict_cell(arm.judgement.verdict))
+    own = arm.judgement.verdict
+    if own.word in SHORT_VERDICTS:
+        verdict = f"{SHORT_VERDICTS[own.word]} {own.seeds}".rstrip()
+    else:
+        verdict = _verdict_cell(own)
     if arm.against != report.findings.baseline:
         verdict += f" (against {arm.against})"
     if comparison is None:

@@ -22,6 +22,7 @@ from paribus.report.numbers import (
 from paribus.report.report_data import ReportData
 from paribus.report.size_matches import match_sentences
 from paribus.report.stages import stage_names
+from paribus.report.verdicts import items_note
 
 METHODS = "Methods"
 _BUDGETS = {
@@ -235,8 +236,14 @@ def results_caption(material: ReportData) -> str:
         f"Score, gain and verdict of each arm. Score: {measure.unit} of {column}, mean over"
         f" {seeds}, {measure.direction}. Gain: against {baseline} unless another arm is named;"
         f" above 0 is better. Intervals at {percent_level(_level(material))} unless they say"
-        f" otherwise. Margin: {material.findings.margin_description}."
+        f" otherwise. Margin: {material.findings.margin_description}.{_items_sentence(material)}"
     )
+
+
+def _items_sentence(material: ReportData) -> str:
+    """That verdicts are about the items that were measured, from the fourth edition on."""
+    items = items_note(material)
+    return f" Each verdict is {items}." if items else ""
 
 
 def behind_caption(material: ReportData) -> str:

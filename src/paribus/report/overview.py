@@ -31,6 +31,7 @@ class ComparisonLine:
     arm: str
     against: str
     word: str
+    label: str  # the word, with the seeds that it is of where some runs failed
     detail: str
     gain: str
     interval: str
@@ -42,7 +43,7 @@ class ComparisonLine:
     def cells(self) -> tuple[str, ...]:
         """The line as text."""
         control = " (the positive control)" if self.is_control else ""
-        word = f"{self.word}, {self.detail}" if self.detail else self.word
+        word = f"{self.label}, {self.detail}" if self.detail else self.label
         gain = f"{self.gain}; {self.interval}" if self.interval else self.gain
         return f"{self.arm} against {self.against}{control}", word, gain, self.compute, self.advice
 
@@ -77,11 +78,15 @@ def _describe_level(report: ReportData) -> str:
 
 def describe_tally(lines: Sequence[ComparisonLine], report: ReportData) -> str:
     """How many comparisons got which word; a positive control is not counted."""
-    counts = Counter(one.word for one in lines if not one.is_control)
+    order = get_args(VerdictWord)
+    judged = sorted(
+        (one for one in lines if not one.is_control), key=lambda one: order.index(one.word)
+    )
+    counts = Counter(one.label for one in judged)
     words: list[str] = []
-    for word in filter(counts.get, get_args(VerdictWord)):
-        count = counts[word] if len(counts) > 1 else "all"
-        words.append(f"{count} {TALLY_WORDS.get(word, word)}")
+    for label, n in counts.items():
+        count = n if len(counts) > 1 else "all"
+        words.append(f"{count} {TALLY_WORDS.get(label, label)}")
     comparisons = format_plural(counts.total(), "comparison")
     if counts.total() < len(lines):
         comparisons += " and a positive control"
@@ -103,6 +108,7 @@ def _comparison_line(arm: ArmFinding, is_control: bool) -> ComparisonLine:
         arm=arm.name,
         against=arm.against,
         word=verdict.word,
+        label=verdict.label,
         detail="; ".join(filter(None, (detail, verdict.doubt))),
         gain=gain,
         interval=interval,

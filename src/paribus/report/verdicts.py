@@ -11,6 +11,7 @@ from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
 from paribus.analyse.bound_verdict import SAME_SCORES
 from paribus.analyse.findings import ArmFinding
+from paribus.analyse.plan_family import is_fourth_edition
 from paribus.analyse.run_table import Row
 from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
@@ -34,6 +35,7 @@ class VerdictText:
 
     arm: str
     word: str
+    label: str  # the word, with the seeds that it is of where some runs failed
     headline: str
     failures: str  # who trained how often, where not all did
     numbers: str  # effect and interval
@@ -60,7 +62,8 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
     return VerdictText(
         arm=arm.name,
         word=arm.judgement.verdict.word,
-        headline=verdict_headline(arm, baseline, equivalence_caveat(report)),
+        label=arm.judgement.verdict.label,
+        headline=verdict_headline(arm, baseline, equivalence_caveat(report), items_note(report)),
         failures=_describe_failures(arm, baseline, report),
         numbers=numbers,
         meaning=meaning,
@@ -140,12 +143,24 @@ def _run_options(report: ReportData) -> str:
     return options
 
 
-def verdict_headline(arm: ArmFinding, baseline: str, within: str = "") -> str:
+def items_note(report: ReportData) -> str:
+    """That a verdict is about the items that were measured, which headlines say from the fourth
+    edition on.
+    """
+    if is_fourth_edition(report.plan):
+        return "on these items"
+    return ""
+
+
+def verdict_headline(arm: ArmFinding, baseline: str, within: str = "", items: str = "") -> str:
     """The verdict in a short sentence, with what could overturn it.
 
-    `within` says what the margin of an `equivalent` is, where that must be known.
+    `within` says what the margin of an `equivalent` is, where that must be known. `items` says
+    what the verdict is about.
     """
-    doubt, sentence = arm.judgement.verdict.doubt, _verdict_sentence(arm, baseline, within)
+    verdict = arm.judgement.verdict
+    scope = "".join(f" {part}" for part in (verdict.seeds, items) if part)
+    doubt, sentence = verdict.doubt, _verdict_sentence(arm, baseline, within, scope)
     if doubt:
         return f"{sentence}; {doubt}"
     return sentence
@@ -176,28 +191,29 @@ def describe_bracket(arm: ArmFinding) -> str:
     )
 
 
-def _verdict_sentence(arm: ArmFinding, against: str, within: str) -> str:
+def _verdict_sentence(arm: ArmFinding, against: str, within: str, scope: str) -> str:
+    """The verdict in a sentence; `scope` is of which seeds and items it is."""
     name, baseline, verdict = quote_arm(arm.name), quote_arm(against), arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
         case "better" | "worse":
-            return f"{name} does {verdict.word} than {baseline}{detail}"
+            return f"{name} does {verdict.word} than {baseline}{scope}{detail}"
         case "equivalent":
-            return f"{name} and {baseline} do equally well, {within or 'within the margin'}"
+            return f"{name} and {baseline} do equally well{scope}, {within or 'within the margin'}"
         case "not worse":
-            return f"{name} is not worse than {baseline} by as much as the margin{detail}"
+            return f"{name} is not worse than {baseline} by as much as the margin{scope}{detail}"
         case "inconclusive":
-            return f"These runs cannot tell {name} from {baseline}{detail}"
-        case "identical" if verdict == SAME_SCORES:
+            return f"These runs cannot tell {name} from {baseline}{scope}{detail}"
+        case "identical" if verdict.detail == SAME_SCORES.detail:
             return f"{name} and {baseline} score the same in every seed: nothing can be compared"
         case "identical":
             return f"{name} and {baseline} are the same runs: nothing was compared"
         case "at floor":
-            return f"Neither {name} nor {baseline} is above the floor of the task"
+            return f"Neither {name} nor {baseline} is above the floor of the task{scope}"
         case "at ceiling":
-            return f"{name} and {baseline} are both at the ceiling of the task"
+            return f"{name} and {baseline} are both at the ceiling of the task{scope}"
         case "unstable":
-            return f"{name} against {baseline} is unstable: {verdict.detail}"
+            return f"{name} against {baseline} is {verdict.label}: {verdict.detail}"
         case "manipulation not shown":
             return (
                 f"{capitalise(verdict.detail)}: manipulation not shown, so no verdict on {name}"

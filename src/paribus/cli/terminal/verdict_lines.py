@@ -37,7 +37,8 @@ def print_verdicts(report: ReportData, page: Console) -> None:
     study.
     """
     verdicts, contrasts = verdict_texts(report), contrast_texts(report)
-    width = max(len(one.word) for one in (*verdicts, *contrasts))
+    labels = [*(one.label for one in verdicts), *(one.word for one in contrasts)]
+    width = max(map(len, labels))
     if report.findings.look_description:
         page.print(f"{report.findings.look_description}.", soft_wrap=True, markup=False)
     for line in describe_series(report):
@@ -53,7 +54,7 @@ def print_verdicts(report: ReportData, page: Console) -> None:
     for one in verdicts:
         page.print(
             Text.assemble(
-                (f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _verdict_line(one)
+                (f"{one.label:{width}}  ", STYLES.get(one.word, "bold")), _verdict_line(one)
             ),
             soft_wrap=True,
         )
