@@ -1,5 +1,6 @@
 """Bytes, byte pairs and foreign tokenizers."""
 
+import base64
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ from paribus.corpus.progress import Progress
 from paribus.corpus.tokenizer import (
     Tokenizer,
     byte_tokenizer,
+    explain_panics,
     open_tokenizer,
     read_tokenizer_file,
     train_tokenizer,
@@ -378,3 +380,61 @@ def test_a_tokenizer_in_the_home_of_nobody_is_no_traceback():
         read_tokenizer_file(spec)
     with pytest.raises(SpecError, match=rf"^corpus\.{said}"):
         n_text(Corpus(tokenizer=spec))
+
+
+def bad_tokenizer(**parts: object) -> str:
+    """A tokenizer.json of two words, with parts that the library takes for granted."""
+    table = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"},
+    }
+    return json.dumps(table | parts)
+
+
+def charsmap(content: bytes) -> dict[str, str]:
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(content).decode()}
+
+
+PANICS = [
+    ({"normalizer": charsmap(b"")}, "Cannot parse precompiled_charsmap"),
+    ({"normalizer": charsmap(bytes(8))}, "index out of bounds"),  # only once a text is encoded
+    ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "chunk size must be non-zero"),
+    (
+        {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]}},
+        "out of range for slice",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parts", "words"), PANICS)
+def test_what_the_library_does_not_expect_is_an_error_without_a_trace(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], parts: dict[str, object], words: str
+):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(bad_tokenizer(**parts))
+    with pytest.raises(RecordError, match=f"cannot be read as a tokenizer: .*{words}.*write it"):
+        open_tokenizer(path)
+    with pytest.raises(SpecError, match=f"is not a tokenizer: .*{words}.*; give a tokenizer.json"):
+        read_tokenizer_file(TokenizerFile(path=str(path)))
+    path.write_text(bad_tokenizer())
+    assert open_tokenizer(path).encode("a") == [0]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_others_write_to_stderr_meanwhile_is_kept(capfd: pytest.CaptureFixture[str]):
+    with explain_panics():
+        os.write(2, b"a line of another thread\n")
+    assert capfd.readouterr().err == "a line of another thread\n"
+
+
+def test_a_panic_while_a_text_is_encoded_is_a_refusal():
+    tokenizer = Tokenizer(Library.from_str(bad_tokenizer(normalizer=charsmap(bytes(8)))))
+    with pytest.raises(UnsupportedError, match="cannot write this text: index out of bounds"):
+        tokenizer.encode("a")

@@ -94,6 +94,10 @@ BAD = [
             r" 1 and 2"
         ),
     ),
+    (
+        {"sources": [{"kind": "copy"}] * 257},
+        "sources are 257; use at most 256, such as one glob for many files",
+    ),
     ({"tokenizer": {"kind": "bpe", "n_vocab": 256}}, "greater than or equal to 257"),
 ]
 
@@ -102,6 +106,10 @@ BAD = [
 def test_what_cannot_be_meant_is_refused(table, complaint):
     with pytest.raises(ValidationError, match=complaint):
         Corpus.model_validate(table)
+
+
+def test_as_many_sources_as_may_be_are_read():
+    assert len(Corpus.model_validate({"sources": [{"kind": "copy"}] * 256}).sources) == 256
 
 
 def test_lengths_have_defaults_that_fit_each_language():

@@ -693,11 +693,39 @@ def test_of_many_names_that_no_arm_has_the_first_ten_are_told(field: str) -> Non
     assert said[-1] == "and 1,990 more names that no arm has; correct these first"
 
 
+@pytest.mark.parametrize("n_arms", [64, 65])
+def test_a_design_has_at_most_so_many_arms(n_arms: int) -> None:
+    table = design_table()
+    baseline = table["baseline"]
+    others = {f"arm {number}": table["arms"][baseline] for number in range(n_arms - 1)}
+    table["arms"] = {baseline: table["arms"][baseline], **others}
+    table |= {"control": None, "comparisons": [["arm 1", baseline]]}
+    if n_arms == 64:
+        assert len(load_design(table).arms) == 64
+        return
+    assert complaint(table) == "arms has 65 arms; use at most 64, or several designs"
+
+
+def test_of_many_bad_comparisons_the_first_are_told() -> None:
+    said = complaint(design_table({"comparisons": [["causal", "causal"]] * 20_000})).split("\n")
+    assert len(said) == 21
+    assert said[-1] == "and 19,980 more problems; correct these first"
+
+
+def test_a_value_is_quoted_in_a_line() -> None:
+    many = complaint(design_table({"comparisons": [["causal", ["x"]]] * 20_000}))
+    assert many.startswith("comparisons is [['causal', ['x']], ")
+    assert " … " in many
+    assert len(many) < 200
+    assert len(complaint(design_table({"question": ["x"] * 100_000}))) < 200
+    assert len(complaint(design_table({"q" * 100_000: 1}))) < 1500
+
+
 def test_a_factorial_of_a_billion_arms_is_refused_before_they_are_made() -> None:
     factors = {f"f{n}": {"path": f"training.f{n}", "levels": [1, 2]} for n in range(30)}
     table = {key: value for key, value in design_table().items() if key not in ("factor", "arms")}
     with pytest.raises(
         SpecError,
-        match=r"^factors have 1,073,741,824 combinations of levels; use at most 1,000, or",
+        match=r"^factors have 1,073,741,824 combinations of levels; use at most 64, or",
     ):
         load_design({**table, "factors": factors})

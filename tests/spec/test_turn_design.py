@@ -35,6 +35,10 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     ("changes", "complaint"),
     [
         (
+            {"arms": {f"arm {number}": {} for number in range(65)}},
+            "arms has 65 arms; use at most 64, or several designs",
+        ),
+        (
             {"baseline": "casual"},
             "baseline is 'casual', which is not an arm; did you mean 'causal'",
         ),

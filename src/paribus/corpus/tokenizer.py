@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -43,6 +46,10 @@ LONG_TEXT = 4096  # letters from which a text is encoded without the interpreter
 # What one token is taken to stand for at most where that is not known: an unknown word is one
 # token, and a normaliser may leave bytes out.
 LOOSE_TOKEN_BYTES = 512
+STDERR = 2
+_PANIC = "PanicException"  # of pyo3, which nobody can import
+_STDERR_LOCK = Lock()
+_TRIAL_TEXT = "A trial: 1 × é, ﬁ, 中 and  two\nlines\t"
 
 
 def _byte_letters() -> tuple[str, ...]:
@@ -144,7 +151,9 @@ class Tokenizer:
             for text in texts:
                 yield Encoding(self._words.encode(text))
         elif self.writes_every_byte:
-            for one in self.library.encode_batch_fast(list(texts), add_special_tokens=False):
+            with _explain_encoding_errors():
+                encodings = self.library.encode_batch_fast(list(texts), add_special_tokens=False)
+            for one in encodings:
                 yield Encoding(np.array(one.ids, np.int64))
         else:
             with _explain_encoding_errors():
@@ -237,7 +246,9 @@ def _explain_encoding_errors() -> Iterator[None]:
             "the text holds half a letter (a lone surrogate), which no tokenizer can write; give it"
             " in UTF-8"
         ) from fault
-    except Exception as fault:  # the library raises a bare Exception
+    except BaseException as fault:  # the library raises a bare Exception
+        if not isinstance(fault, Exception) and type(fault).__name__ != _PANIC:
+            raise
         raise UnsupportedError(
             f"the tokenizer cannot write this text: {fault}; give it a word for what it does not"
             " know, or use byte-level BPE"
@@ -301,10 +312,46 @@ def train_tokenizer(spec: BPETokenizer, texts: Iterable[str]) -> Tokenizer:
     return Tokenizer(library)
 
 
+@contextmanager
+def explain_panics() -> Iterator[None]:
+    """The library is Rust: what it does not expect is no Exception, and is told on stderr besides.
+
+    Here it is a ValueError, and stderr keeps only what others wrote meanwhile.
+    """
+    with _STDERR_LOCK, TemporaryFile() as aside:
+        stderr = os.dup(STDERR)
+        os.dup2(aside.fileno(), STDERR)
+        is_panic = False
+        try:
+            yield
+        except BaseException as fault:
+            is_panic = type(fault).__name__ == _PANIC
+            if not is_panic:
+                raise
+            raise ValueError(f"the tokenizers library cannot use it: {fault}") from None
+        finally:
+            os.dup2(stderr, STDERR)
+            os.close(stderr)
+            if not is_panic:
+                aside.seek(0)
+                os.write(STDERR, aside.read())
+
+
+def _tokenizer_of(path: Path) -> Tokenizer:
+    """A tokenizer.json at work. It is tried once: some of what is wrong shows only then."""
+    text = read_text(path, MAX_TOKENIZER_BYTES)
+    n_ids(text)  # ids with gaps of millions would keep the library busy for minutes
+    with explain_panics():
+        tokenizer = Tokenizer(Library.from_str(text))
+        with suppress(Exception):  # a text that it has no word for
+            tokenizer.library.encode(_TRIAL_TEXT)
+        return tokenizer
+
+
 def read_tokenizer_file(spec: TokenizerFile) -> Tokenizer:
     path = expand_home("tokenizer.path", spec.path)
     try:
-        return Tokenizer(_read_library(path))
+        return _tokenizer_of(path)
     except OSError as fault:
         raise SpecError(
             f"tokenizer.path {spec.path!r} cannot be read: {fault.strerror}; give a"
@@ -316,19 +363,10 @@ def read_tokenizer_file(spec: TokenizerFile) -> Tokenizer:
         ) from None
 
 
-def _read_library(path: Path) -> Library:
-    """A tokenizer.json as the library reads it; one whose ids have gaps of millions would keep
-    it busy for minutes.
-    """
-    text = read_text(path, MAX_TOKENIZER_BYTES)
-    n_ids(text)
-    return Library.from_str(text)
-
-
 def open_tokenizer(path: Path) -> Tokenizer:
     """A tokenizer that was written beside a corpus or a checkpoint."""
     try:
-        return Tokenizer(_read_library(path))
+        return _tokenizer_of(path)
     except OSError as fault:
         raise RecordError(f"{path} cannot be read: {fault.strerror}; write it again") from fault
     except Exception as fault:  # the library raises a bare Exception

@@ -22,6 +22,7 @@ from paribus.spec.spelling import word_advice
 from paribus.spec.unknown_keys import unknown_keys
 
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
+MAX_ARMS = 64  # each is compared with others; thirty factors of two would be a billion
 WEIGHT_TOLERANCE = 1e-9  # of the largest weight: what a sum of decimal weights may be off
 
 

@@ -26,6 +26,7 @@ N_SPECIAL_TOKENS = 7 + N_SENTINELS + N_ROLE_TOKENS
 _SPECIAL_TOKEN_NAMES = ("begin", "pad", "end", "start", "mask", *"RSX", *ROLES, END_OF_TURN)
 _SENTINEL_NAME = re.compile(r"gap \d+", re.ASCII)
 
+MAX_SOURCES = 256
 TEXT_SEPARATOR = "\n"  # between the two texts of a labelled pair, which are read as one
 
 FilePortion = Literal["slice", "all"]
@@ -363,6 +364,11 @@ class Corpus(Spec):
 
     @model_validator(mode="after")
     def _require_consistent(self) -> Corpus:
+        if len(self.sources) > MAX_SOURCES:
+            raise ValueError(
+                f"sources are {len(self.sources):,}; use at most {MAX_SOURCES}, such as one"
+                " glob for many files"
+            )
         if self.valid + self.test >= 1:
             raise ValueError(
                 f"valid {self.valid:g} and test {self.test:g} leave nothing to train on; use shares"

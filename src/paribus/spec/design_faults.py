@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from paribus.spec.arm_faults import (
+    MAX_ARMS,
     arm_faults,
     comparison_faults,
     contrast_faults,
@@ -34,7 +35,6 @@ from paribus.spec.tasks import CHOICE_ACCURACY, ChoicesTask
 from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick, column_of
 
 MAX_ALPHA = 0.05  # of false alarms, over all looks
-MAX_COMBINATIONS = 1_000  # of levels: thirty factors of two would be a billion arms
 
 
 def design_faults(design: Design) -> Iterator[str]:
@@ -52,10 +52,12 @@ def design_faults(design: Design) -> Iterator[str]:
             "factor is missing; name the paths in which the arms may differ, such as"
             " 'architecture.mask'"
         )
-    elif (n_arms := _n_combinations(design)) > MAX_COMBINATIONS:
+    elif len(design.arms) > MAX_ARMS:
+        yield f"arms has {len(design.arms):,} arms; use at most {MAX_ARMS}, or several designs"
+    elif (n_arms := _n_combinations(design)) > MAX_ARMS:
         yield (
-            f"factors have {n_arms:,} combinations of levels; use at most {MAX_COMBINATIONS:,}, or"
-            " list the arms"
+            f"factors have {n_arms:,} combinations of levels; use at most {MAX_ARMS}, or list the"
+            " arms"
         )
     else:
         yield from arm_faults(design)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from paribus.errors import describe_first
+from paribus.errors import MAX_VALUE_LETTERS, cut_middle, describe_first, quote
 from paribus.spec.remedies import remedy
 from paribus.spec.spelling import key_advice, word_advice
 from paribus.spec.tree import field_models, field_paths, fields_of, kind_of, nested_models
@@ -31,7 +31,8 @@ def describe_faults(fault: ValidationError, table: Table, root: type[BaseModel])
 
     def say(error: ErrorDetails) -> str:
         where = written_path(error["loc"], table)
-        return _describe_fault(error, ".".join(map(str, where)), where, root)
+        path = ".".join(cut_middle(str(name), MAX_VALUE_LETTERS) for name in where)
+        return _describe_fault(error, path, where, root)
 
     yield from describe_first(others, say, "faults")
     yield from describe_first(unknown, say, "keys that are not known")
@@ -52,19 +53,20 @@ def _describe_fault(
         case "union_tag_invalid":
             tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
             advice = word_advice(str(context["tag"]), tags, _last_name(where))
-            return f"{path}.kind is {context['tag']!r}; {advice}use one of {', '.join(tags)}"
+            return f"{path}.kind is {quote(context['tag'])}; {advice}use one of {', '.join(tags)}"
         case "union_tag_not_found":
             return f"{path}.kind is missing; say which kind it is"
         case "literal_error":
             advice = word_advice(str(value), _quoted_values(context["expected"]), _last_name(where))
-            return f"{path} is {value!r}; {advice}use {context['expected']}"
+            return f"{path} is {quote(value)}; {advice}use {context['expected']}"
         case "is_instance_of":
             return (
-                f"{path} is {value!r} ({type(value).__name__}); write a rule as text, such as"
+                f"{path} is {quote(value)} ({type(value).__name__}); write a rule as text, such as"
                 " 'causal & window(8)'"
             )
         case "value_error":
-            return f"{path} {str(context['error']).removeprefix('mask ')}"
+            words = str(context["error"]).removeprefix("mask ")
+            return f"{path} {words.replace(repr(value), quote(value))}"
         case "model_type":
             keys = _describe_keys(context["class_name"], value, root)
             if isinstance(value, str):
@@ -72,10 +74,11 @@ def _describe_fault(
             else:
                 advice = ""
             return (
-                f"{path} is {value!r} ({type(value).__name__}); {advice}write a table with {keys}"
+                f"{path} is {quote(value)} ({type(value).__name__}); {advice}write a table with"
+                f" {keys}"
             )
         case _:
-            return f"{path} is {value!r} ({type(value).__name__}); use {remedy(error)}"
+            return f"{path} is {quote(value)} ({type(value).__name__}); use {remedy(error)}"
 
 
 def _key_advice(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from paribus.errors import SpecError
-from paribus.spec.arm_faults import ARM_NAME
+from paribus.spec.arm_faults import ARM_NAME, MAX_ARMS
 from paribus.spec.base import Count, Spec
 from paribus.spec.conversation import Conversation, Custom
 from paribus.spec.match import Match
@@ -102,6 +102,9 @@ def _apply_scale(table: Table, scale: str | None) -> Table:
 
 
 def _problems(design: TurnDesign) -> Iterator[str]:
+    if len(design.arms) > MAX_ARMS:
+        yield f"arms has {len(design.arms):,} arms; use at most {MAX_ARMS}, or several designs"
+        return
     for name in design.arms:
         if not ARM_NAME.fullmatch(name):
             yield (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from paribus.errors import describe_first
+from paribus.errors import MAX_VALUE_LETTERS, cut_middle, describe_first
 from paribus.spec.spelling import key_advice
 
 
@@ -15,7 +15,8 @@ def unknown_keys(prefix: str, table: Mapping[str, Any], known_keys: Sequence[str
 
     def say(key: str) -> str:
         advice = key_advice(key, table_name, known_keys, root=root)
-        return f"{prefix}{key} is not a key here; {advice}keys are {key_names}"
+        shown = cut_middle(key, MAX_VALUE_LETTERS)
+        return f"{prefix}{shown} is not a key here; {advice}keys are {key_names}"
 
     unknown: list[str] = []
     for key in table:

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.cli.terminal.torchrun_summary import is_first_of_machine, write_to_summary
+from paribus.errors import first_problems
 from paribus.escapes import SafeConsole, escape_unprintable
 
 _PIPE_WIDTH = 1000  # what reads a pipe can cut lines itself, but cannot bring back what was cut
-_MAX_LETTERS = 10_000  # of one problem
 _UNLIMITED_WIDTH = 100_000  # wider than any table
 _ASCII_SUBSTITUTES = str.maketrans(
     {
@@ -77,24 +77,16 @@ def justify_method(is_number: bool) -> JustifyMethod:
 
 
 def print_errors(problems: Iterable[str]) -> None:
-    """Every problem on a line of its own, on stderr. Under torchrun its summary shows them last,
+    """The first problems on a line each, on stderr. Under torchrun its summary shows them last,
     and one process of a machine prints them, too.
     """
-    texts = [_shorten(problem) for problem in problems]
+    texts = first_problems(problems)
     is_in_summary = write_to_summary("\n".join(f"error: {text}" for text in texts))
     if is_in_summary and not is_first_of_machine():
         return
     page = SafeConsole(stderr=True, soft_wrap=True)
     for text in texts:
         page.print(Text.assemble(("error: ", "bold red"), escape_unprintable(text)))
-
-
-def _shorten(problem: str) -> str:
-    """A problem that quotes what was given may quote megabytes."""
-    if len(problem) <= _MAX_LETTERS:
-        return problem
-    half = _MAX_LETTERS // 2
-    return f"{problem[:half]} … {problem[-half:]}"
 
 
 def print_notes(*notes: str) -> None:
