@@ -11,6 +11,7 @@ from paribus.design.control import is_inside
 from paribus.design.quantities import MACHINE_QUANTITIES, QUANTITIES, full_quantity_name
 from paribus.errors import SpecError, describe_first
 from paribus.record import ControlLine, Mark
+from paribus.record.control_table import CUT_CONTEXTS
 from paribus.spec.design import Design
 from paribus.spec.spelling import path_advice
 
@@ -21,7 +22,7 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     What the levels of a factorial write is read with each arm, and refused there.
     """
     fields = _fields(arms)
-    quantities = (*QUANTITIES, *MACHINE_QUANTITIES)
+    quantities = (*QUANTITIES, *MACHINE_QUANTITIES, CUT_CONTEXTS)
 
     def say_factor(path: str) -> str:
         advice = path_advice(path, fields)
@@ -39,7 +40,8 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     factors = [path for path in design.factor if path not in fields]
     allowances = []
     for path in design.allow:
-        if path not in fields and full_quantity_name(path) not in quantities:
+        is_quantity = full_quantity_name(path) in quantities or is_inside(path, CUT_CONTEXTS)
+        if path not in fields and not is_quantity:
             allowances.append(path)
     problems = [
         *describe_first(factors, say_factor, "factors that are no field"),

@@ -16,9 +16,15 @@ from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.computation import require_different_computations
-from paribus.design.control import FindingsByPair, describe_confounds, field_lines, judge_pairs
+from paribus.design.control import (
+    FindingsByPair,
+    describe_confounds,
+    field_lines,
+    is_inside,
+    judge_pairs,
+)
 from paribus.design.field_paths import require_known_paths, unused_allowances
-from paribus.design.item_checks import require_items_fit
+from paribus.design.item_checks import describe_cut_confounds, item_lines
 from paribus.design.ladder import Rung, ladder_lines, plan_rungs
 from paribus.design.length_checks import require_trainable_lengths
 from paribus.design.probe_checks import require_kept_checkpoints
@@ -44,6 +50,7 @@ from paribus.errors import ConfoundError
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.interop.begin import open_begin
 from paribus.record import ControlLine, current_environment
+from paribus.record.control_table import CUT_CONTEXTS
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec.corpus import Corpus
@@ -186,7 +193,7 @@ def make_plan(
         return datasets[key]
 
     ready = [plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
-    require_items_fit(design, ready)
+    lines_of_items = item_lines(design, ready)
     tasks = plan_tasks(design, ready)
     require_declared_match(arms, ready)
     ready = _apply_budget(design, ready)
@@ -194,7 +201,7 @@ def make_plan(
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
-    lines = _control_lines(design, arms, ready, findings)
+    lines = (*_control_lines(design, arms, ready, findings), *lines_of_items)
     _refuse_confounds(lines)
     rungs = plan_rungs(design, ready, opener, text)
     here = run_environment(device, execution.n_jobs)
@@ -224,8 +231,15 @@ def run_environment(device: torch.device, n_jobs: int) -> dict[str, Any]:
 
 
 def _refuse_confounds(lines: Sequence[ControlLine]) -> None:
-    of_fields = [line for line in lines if line.path not in QUANTITIES]
-    confounds = (*describe_confounds(of_fields), *describe_text_confounds(lines))
+    of_fields = []
+    for line in lines:
+        if line.path not in QUANTITIES and not is_inside(line.path, CUT_CONTEXTS):
+            of_fields.append(line)
+    confounds = (
+        *describe_confounds(of_fields),
+        *describe_text_confounds(lines),
+        *describe_cut_confounds(lines),
+    )
     if confounds:
         raise ConfoundError(confounds, lines)
 

@@ -46,6 +46,12 @@ from paribus.spec.objectives import (
 from paribus.vocabulary import NO_FRAME, TextFrame, Vocabulary
 
 Ids = tuple[int, ...]
+
+
+class NoRoomError(UnsupportedError):
+    """The target of an item leaves no room for its context."""
+
+
 _ROWS = torch.zeros(1, dtype=torch.int64)  # numbers of rows, which only dropout asks for
 
 
@@ -125,6 +131,14 @@ class ItemLayout:
         if answer <= self.window:
             return question
         return 0
+
+    def needed_window(self, n_target: int, context: Sequence[int]) -> int:
+        """The shortest window that holds a context whole, beside its target or apart from it."""
+        question = len(self.question_begin) + len(context) + len(self.question_end)
+        answer = len(self.opening) + n_target
+        if self.shares_window(context):
+            return question + answer
+        return max(question, answer)
 
 
 def item_layout(
@@ -209,12 +223,10 @@ class LaidItem:
 def lay_item(
     layout: ItemLayout, name: str, context: Sequence[int], target: Sequence[int]
 ) -> LaidItem:
-    """The end of a context with all of its target; UnsupportedError if the target alone is too
-    long.
-    """
+    """The end of a context with all of its target; NoRoomError if the target alone is too long."""
     room = layout.context_room(len(target), context)
     if room < 1:
-        raise UnsupportedError(
+        raise NoRoomError(
             f"item {name} has a target of {len(target)} tokens, which leaves no room for a context"
             f" in a window of {layout.window}; use shorter texts, as with max_bytes, or an arm with"
             " a longer window"

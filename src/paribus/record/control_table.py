@@ -34,6 +34,10 @@ class Mark(StrEnum):
         return list(Mark).index(self)
 
 
+# the line of the contexts that arms lose; of a further yardstick, `cut contexts.others.0`
+CUT_CONTEXTS = "cut contexts"
+
+
 @dataclass(frozen=True)
 class ControlLine:
     """One field or quantity of all arms, a line of the control table."""

@@ -9,7 +9,8 @@ from functools import partial
 
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.verdict import BOUND_WORDS
-from paribus.record import TaskEvaluation
+from paribus.record import ControlLine, TaskEvaluation
+from paribus.record.control_table import CUT_CONTEXTS
 from paribus.report.numbers import (
     DIGITS,
     MAX_LISTED,
@@ -60,7 +61,9 @@ def _size_digits(sizes: Mapping[str, int]) -> int:
 
 
 def window_checks(report: ReportData) -> Iterator[TrustCheck]:
-    """Where an arm's window was too short for some contexts of the primary yardstick."""
+    """Where an arm's window was too short for some contexts of the primary yardstick, and how much
+    of them was lost, where the plan has counted it.
+    """
     n_truncated: dict[str, float] = {}
     n_items = 0
     for arm, evaluations in report.findings.evaluations.items():
@@ -68,10 +71,22 @@ def window_checks(report: ReportData) -> Iterator[TrustCheck]:
         if first is not None:
             n_truncated[quote_arm(arm)] = float(first.head.n_truncated)
             n_items = max(n_items, first.head.n_items)
-    if any(n_truncated.values()):
-        each = describe_each(n_truncated, lambda n: f"{format_plain(n, 0)} of {n_items}")
-        text = f"{_describe_cut(report)}: {each}."
-        yield TrustCheck("Window", "mind", text)
+    if not any(n_truncated.values()):
+        return
+    each = describe_each(n_truncated, lambda n: f"{format_plain(n, 0)} of {n_items}")
+    for line in report.plan.control:
+        if line.path == CUT_CONTEXTS:
+            each = _describe_counts(line)
+    yield TrustCheck("Window", "mind", f"{_describe_cut(report)}: {each}.")
+
+
+def _describe_counts(line: ControlLine) -> str:
+    """The counts of a control line, each with the arms that have it."""
+    arms_by_count: dict[str, list[str]] = {}
+    for arm, count in line.values.items():
+        arms_by_count.setdefault(count, []).append(quote_arm(arm))
+    counts = [f"{count} for {join_words(arms)}" for count, arms in arms_by_count.items()]
+    return "; ".join(counts)
 
 
 def _describe_cut(report: ReportData) -> str:
