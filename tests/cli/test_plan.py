@@ -270,20 +270,12 @@ def test_widths_that_a_preset_keeps_are_told(ask, here: Path, study_cache: Path)
     )
 
 
-def test_a_warm_up_that_is_longer_than_the_training_is_noted(
+def test_a_warm_up_that_is_longer_than_the_training_is_refused(
     ask, here: Path, study_cache: Path
 ) -> None:
-    note = "training.warmup is 900, more than n_steps "
     told = ask(*words({"base.training.warmup": 900}, study_cache))
-    assert told.status == 0, told.err
-    assert f"note       {note}" in told.out
-    assert " and never to " in told.out
-    one = {
-        "factor": ["architecture.mask", "training.warmup"],
-        "arms.causal": {"architecture": {"mask": "causal"}, "training": {"warmup": 900}},
-    }
-    assert f'note       "causal": {note}' in ask(*words(one, study_cache)).out
-    assert "training.warmup is" not in ask(*words(None, study_cache)).out
+    assert told.status == 2
+    assert "arms.full: training.warmup is 900, more than n_steps " in told.err
 
 
 def test_a_plan_says_what_must_hold_what_that_can_see_and_what_hangs_on_it(

@@ -35,6 +35,7 @@ from paribus.spec.contrasts import ArmPair, default_contrasts, opposed_arms
 from paribus.spec.factor import Factor, leaves_of, level_paths
 from paribus.spec.price import stage_parameters
 from paribus.spec.run import RunSpec, load_run
+from paribus.spec.training import SCALED_FIELDS
 
 Table = dict[str, Any]
 _ABSENT = "–"  # as the table has it
@@ -144,7 +145,7 @@ class _ControlCheck:
             self.design.get("tune") is None or not _is_rate(line.path)
         ):
             yield f"{line.path} is marked as tuned, and is not"
-        elif line.mark == Mark.MATCHED and not self._moves_sizes:
+        elif line.mark == Mark.MATCHED and not self._moves_sizes and not _is_scaled(line.path):
             yield f"{line.path} is marked as matched, and the design has no match and no budget"
         elif line.mark == Mark.FOLLOWS and not is_declared and self._could_be_equal(line.path):
             yield f"{line.path} is said to follow from the factor, and could have been equal"
@@ -311,6 +312,12 @@ def _is_under(path: str, places: Sequence[str]) -> bool:
         if path == place or path.startswith(f"{place}.") or place.startswith(f"{path}."):
             return True
     return False
+
+
+def _is_scaled(path: str) -> bool:
+    """Is a path counted in steps, so that it follows their number?"""
+    table, _, name = path.rpartition(".")
+    return name in SCALED_FIELDS and table.rpartition(".")[2] == "training"
 
 
 def _is_rate(path: str) -> bool:

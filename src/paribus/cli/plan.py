@@ -27,7 +27,6 @@ from paribus.cli.terminal.plan_tables import (
     print_proposed_jobs,
     print_series,
     print_unused_allowances,
-    print_warmup_notes,
     print_width_notes,
 )
 from paribus.design import (
@@ -166,7 +165,6 @@ def command(
     print_unused_allowances(study_plan, page)
     print_identical_arms(study_plan, page)
     print_width_notes(study_plan, page)
-    print_warmup_notes(study_plan, page)
     _print_memory_notes(study_plan, select_device(device), page)
     page.print()
     past_noise = largest_past_noise(runs, study_plan.design.primary.measure.model_dump(mode="json"))

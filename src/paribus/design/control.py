@@ -64,7 +64,7 @@ def begin_findings(first: Arm, second: Arm, declared: Sequence[str]) -> dict[str
         findings = {BEGIN_PATH: FieldFinding(Mark.CONFOUND, BEGIN_CONFOUND)}
     for path in dict.fromkeys((*first.leaves, *second.leaves)):
         is_taken_over = path.startswith("architecture.") or ".tokenizer." in f".{path}"
-        is_written = _has_path(first.table, path) or _has_path(second.table, path)
+        is_written = has_path(first.table, path) or has_path(second.table, path)
         if is_taken_over and not is_written and _value(first, path) != _value(second, path):
             findings[path] = FieldFinding(Mark.FOLLOWS, BEGIN_FOLLOWS)
     return findings
@@ -82,7 +82,7 @@ def _begin_weights(arm: Arm) -> tuple[str, str] | None:
     return None if begin is None else (begin.weights, begin.tokenizer)
 
 
-def _has_path(table: Mapping[str, Any], path: str) -> bool:
+def has_path(table: Mapping[str, Any], path: str) -> bool:
     """Does a table have a field of this path?"""
     inner: Any = table
     for key in path.split("."):

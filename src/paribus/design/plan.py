@@ -40,7 +40,7 @@ from paribus.design.ready_arms import (
     require_choice,
     require_declared_match,
 )
-from paribus.design.scaling_checks import require_scalable
+from paribus.design.scaling_checks import require_scalable, scale_recipes, scaled_notes
 from paribus.design.seeds import reported_seeds
 from paribus.design.series import Series
 from paribus.design.text_lines import describe_text_confounds
@@ -196,7 +196,7 @@ def make_plan(
     lines_of_items = item_lines(design, ready)
     tasks = plan_tasks(design, ready)
     require_declared_match(arms, ready)
-    ready = _apply_budget(design, ready)
+    ready = scale_recipes(design, arms, _apply_budget(design, ready))
     require_different_computations(design, ready)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
@@ -289,7 +289,10 @@ def _control_lines(
     moved_notes, final = {}, []
     for arm, own in zip(arms, ready, strict=True):
         last_stage = f"stages.{len(own.run.stages) - 1}." if arm.numbers_stages else ""
-        moved_notes[own.name] = _moved_notes(design, own, f"{last_stage}training.n_steps")
+        moved_notes[own.name] = {
+            **_moved_notes(design, own, f"{last_stage}training.n_steps"),
+            **scaled_notes(arm, own.run),
+        }
         final.append(replace(arm, run=own.run))
     tuning = tuning_description(design)
     for name in wrongly_taught_arms(design, ready):

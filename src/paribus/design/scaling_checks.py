@@ -1,16 +1,100 @@
-"""Can the recipe of every arm be scaled to a shorter run? A sweep that is another recipe tunes
-another run.
+"""The recipe of every arm at the length of its runs: what is counted in steps keeps its share of
+them where arms of a design differ in length, and in a shorter run too. A sweep that is another
+recipe tunes another run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
+from paribus.design.arms import Arm
+from paribus.design.control import has_path
 from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError
-from paribus.spec.design import Design
-from paribus.spec.training import InverseSqrt, scaled_training, steps_of_share
+from paribus.spec.design import Design, Table, arm_tables
+from paribus.spec.run import RunSpec
+from paribus.spec.training import (
+    SCALED_FIELDS,
+    InverseSqrt,
+    Training,
+    scaled_training,
+    steps_of_share,
+)
+
+SCALED_NOTE = "in proportion to the steps"
+
+
+def scale_recipes(
+    design: Design, arms: Sequence[Arm], ready: Sequence[PlannedArm]
+) -> list[PlannedArm]:
+    """Arms with warm-up and validation points in proportion to their steps, in every stage.
+
+    A stage that has the baseline's warm-up and not its steps, for a budget or a factor has moved
+    them, has as large a share of warm-up as the baseline. What an arm writes itself is for the
+    steps it writes. Arms as long as the baseline stay as they are.
+    """
+    tables, baseline = arm_tables(design), arms[0].run
+    scaled_arms = []
+    for arm, own in zip(arms, ready, strict=True):
+        stages = []
+        for number, stage in enumerate(own.run.stages):
+            written = arm.run.stages[number].training
+            usual = written
+            if number < len(baseline.stages):
+                usual = baseline.stages[number].training
+            changes = {}
+            for name in SCALED_FIELDS:
+                is_own = _writes(tables[arm.name], number, name)
+                is_usual = getattr(written, name) == getattr(usual, name)
+                recipe = usual if is_usual and not is_own else written
+                scaled = scaled_training(recipe, stage.training.n_steps)
+                changes[name] = getattr(scaled, name)
+            training = stage.training.model_copy(update=changes)
+            stages.append(stage.model_copy(update={"training": training}))
+        run = own.run.model_copy(update={"stages": tuple(stages)})
+        scaled_arms.append(replace(own, run=run))
+    _require_warmup_ends(scaled_arms)
+    return scaled_arms
+
+
+def scaled_notes(arm: Arm, run: RunSpec) -> dict[str, str]:
+    """The paths of what was scaled in an arm, each with why."""
+    notes = {}
+    for number, (before, after) in enumerate(zip(arm.run.stages, run.stages, strict=True)):
+        stage = f"stages.{number}." if arm.numbers_stages else ""
+        for name in SCALED_FIELDS:
+            if getattr(before.training, name) != getattr(after.training, name):
+                notes[f"{stage}training.{name}"] = SCALED_NOTE
+    return notes
+
+
+def _writes(table: Table, number: int, field: str) -> bool:
+    """Does the table of an arm say this field of the training of a stage itself?"""
+    path = f"training.{field}"
+    return has_path(table, path) or has_path(table, f"stages.{number}.{path}")
+
+
+def _require_warmup_ends(arms: Sequence[PlannedArm]) -> None:
+    """SpecError where the rate of a stage never comes to its peak."""
+    problems = []
+    for arm in arms:
+        for number, stage in enumerate(arm.run.stages):
+            problems += _warmup_faults(arm, number, stage.training)
+    if problems:
+        raise SpecError(problems)
+
+
+def _warmup_faults(arm: PlannedArm, number: int, training: Training) -> Iterator[str]:
+    if training.warmup <= training.n_steps:
+        return
+    stage = f"stages.{number}." if len(arm.run.stages) > 1 else ""
+    yield (
+        f"arms.{arm.name}: {stage}training.warmup is {training.warmup}, more than n_steps"
+        f" {training.n_steps}, so that the rate never comes to its peak; use"
+        f" {training.n_steps // 5} (20 % of the steps), or more steps"
+    )
 
 
 def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:

@@ -212,6 +212,9 @@ def steps_of_share(n_steps: int, share: float) -> int:
     return max(2, round(n_steps * share))
 
 
+SCALED_FIELDS = ("warmup", "valid_every")  # what is counted in steps, and keeps its share of them
+
+
 def scaled_training(training: Training, n_steps: int) -> Training:
     """The whole recipe over another number of steps: warm-up and validation points in
     proportion to its length.

@@ -45,7 +45,6 @@ from paribus.spec.design import (
     judged_pairs,
 )
 from paribus.spec.must import Must, hanging_contrasts, hanging_pairs
-from paribus.train.schedule import describe_warmup
 
 STYLES = {
     Mark.CONFOUND: "bold red",
@@ -112,18 +111,6 @@ def print_width_notes(plan: Plan, page: Console) -> None:
     """Print which widths of presets do not follow the arms' d_model."""
     for note in width_notes(plan.design):
         page.print(f"note       {note}", style="yellow", soft_wrap=True)
-
-
-def print_warmup_notes(plan: Plan, page: Console) -> None:
-    """Print which arms have a warm-up that is longer than their training."""
-    arms_by_note: dict[str, list[str]] = {}
-    for arm in plan.arms:
-        stages = [describe_warmup(stage.training) for stage in arm.run.stages]
-        for note in dict.fromkeys(filter(None, stages)):
-            arms_by_note.setdefault(note, []).append(quote_arm(arm.name))
-    for note, names in arms_by_note.items():
-        of = "" if len(names) == len(plan.arms) else f"{', '.join(names)}: "
-        page.print(f"note       {of}{note}", style="yellow", soft_wrap=True)
 
 
 def format_line(path: str, values: Sequence[Any]) -> list[str]:

@@ -1,0 +1,81 @@
+"""A recipe that is another one in a longer run: warm-up in steps, where arms differ in steps."""
+
+from collections.abc import Callable
+
+import pytest
+
+from paribus.design import Plan
+from paribus.errors import SpecError
+from paribus.record import Mark
+from paribus.spec.training import Training
+
+PlanDesign = Callable[[str], Plan]
+
+# An objective that scores each token, and not only the second half: half the steps score as many.
+MOVED = """
+factor = "objective"
+budget = "tokens_scored"
+[base.training]
+n_steps = 20
+warmup = 5
+valid_every = 10
+[arms.plain]
+objective = "prefix"
+[arms.all]
+objective = "causal"
+"""
+LONGER = """
+factor = "training.n_steps"
+[base.training]
+n_steps = 20
+warmup = 5
+[arms.plain]
+[arms.longer]
+training = { n_steps = 60 }
+"""
+
+
+def trainings(plan: Plan) -> dict[str, Training]:
+    return {arm.name: arm.run.last.training for arm in plan.arms}
+
+
+def test_a_budget_moves_the_warm_up_with_the_steps(plan_design: PlanDesign) -> None:
+    plan = plan_design(MOVED)
+    plain, moved = trainings(plan)["plain"], trainings(plan)["all"]
+    assert moved.n_steps < plain.n_steps == 20
+    assert (plain.warmup, plain.valid_every) == (5, 10)
+    share = moved.n_steps / 20
+    assert (moved.warmup, moved.valid_every) == (round(5 * share), round(10 * share))
+    lines = {line.path: line for line in plan.control_lines}
+    for field in ("warmup", "valid_every"):
+        line = lines[f"training.{field}"]
+        assert (line.mark, line.note) == (Mark.MATCHED, "in proportion to the steps")
+
+
+def test_arms_of_one_length_keep_their_warm_up(plan_design: PlanDesign) -> None:
+    plan = plan_design(
+        MOVED.replace('objective = "causal"', "architecture.dropout = 0.1").replace(
+            'factor = "objective"', 'factor = "architecture.dropout"'
+        )
+    )
+    assert {own.warmup for own in trainings(plan).values()} == {5}
+
+
+def test_a_factor_that_moves_steps_moves_the_warm_up_too(plan_design: PlanDesign) -> None:
+    longer = trainings(plan_design(LONGER))["longer"]
+    assert (longer.n_steps, longer.warmup, longer.valid_every) == (60, 15, 18)
+
+
+def test_a_warm_up_that_an_arm_writes_is_obeyed(plan_design: PlanDesign) -> None:
+    text = LONGER.replace("n_steps = 60", "n_steps = 60, warmup = 5")
+    assert trainings(plan_design(text))["longer"].warmup == 5
+
+
+def test_a_warm_up_past_the_end_is_refused(plan_design: PlanDesign) -> None:
+    said = (
+        r"arms\.plain: training\.warmup is 21, more than n_steps 20, so that the rate never comes"
+        r" to its peak; use 4 \(20 % of the steps\), or more steps"
+    )
+    with pytest.raises(SpecError, match=said):
+        plan_design(MOVED.replace("warmup = 5", "warmup = 21"))
+    plan_design(MOVED.replace("warmup = 5", "warmup = 20"))
