@@ -167,10 +167,10 @@ MASKED = [name for name, (_, factor, *_) in PAIRS.items() if factor.endswith("ma
 @pytest.mark.parametrize("name", MASKED)
 def test_what_is_refused_answers_alike_and_what_is_planned_does_not(name: str) -> None:
     base, factor, (plain, sly, honest), _ = PAIRS[name]
-    same = _answers(_design(base, factor, (plain, sly)))
-    assert torch.allclose(*same, atol=1e-5)
-    apart = _answers(_design(base, factor, (plain, honest)))
-    assert not torch.allclose(*apart, atol=1e-5)
+    one, other = _answers(_design(base, factor, (plain, sly)))
+    assert torch.allclose(one, other, atol=1e-5)
+    one, other = _answers(_design(base, factor, (plain, honest)))
+    assert not torch.allclose(one, other, atol=1e-5)
 
 
 def _answers(text: str) -> list[Tensor]:

@@ -134,7 +134,8 @@ def test_a_size_must_be_chosen_where_it_differs(study_cache: Path) -> None:
         r" the question"
     )
     with pytest.raises(
-        SpecError, match=rf"{said} you ask: say so, such as match = \{{ by = 'parameters'"
+        SpecError,
+        match=rf"{said} you ask: say so, such as match = \{{ by = 'non_embedding_parameters'",
     ):
         make_small_plan(study_cache, WIDER)
     found = lines(study_cache, WIDER | {"match": "nothing", "budget": "tokens_read"})

@@ -11,7 +11,9 @@ from handmade_study import GAINS, SEEDS, add_lengths, make_study, rewrite_plan, 
 from rich.console import Console
 
 from paribus.analyse import Multiplier
+from paribus.analyse.verdict_table import verdict_table
 from paribus.cli.terminal.verdict_lines import print_verdicts
+from paribus.record.control_table import MATCH_SHIFT
 from paribus.report.csv_tables import verdict_rows
 from paribus.report.intervals import describe_compute, multiplier_cell
 from paribus.report.item_examples import item_examples
@@ -30,7 +32,7 @@ from paribus.report.numbers import (
 )
 from paribus.report.page import render_page
 from paribus.report.report_data import ReportData, gather_report_data
-from paribus.report.verdict_notes import verdict_notes
+from paribus.report.verdict_notes import match_notes, verdict_notes
 from paribus.report.verdicts import verdict_texts
 
 WITHOUT_SCOPE = '"prefix" does better than "causal", by more than the margin'
@@ -389,3 +391,26 @@ def test_where_every_run_trained_only_the_items_are_said(tmp_path):
     (one,) = verdict_texts(of_edition(tmp_path, 4, gains=BETTER))
     assert one.label == "better"
     assert one.headline == WITHOUT_SCOPE.replace(",", " on these items,")
+
+
+def test_what_a_match_has_moved_stands_beside_the_verdict_in_every_format(tmp_path):
+    study = make_study(tmp_path)
+    shift = "non-embedding parameters by +16.5 % and training FLOPs by +9.0 %"
+    line = {"path": MATCH_SHIFT, "mark": "≈", "note": "", "allowed": None}
+    line["values"] = {"causal": "–", "prefix": shift, "input hidden": "–"}
+    assert match_notes(gather_report_data(study)) == []
+    rewrite_plan(study, control=[*study.read_plan()["control"], line])
+    material = gather_report_data(study)
+    said = f"he match moved {shift} in prefix"
+    (note,) = match_notes(material)
+    assert note == f"T{said}: part of the effect may be that of this change."
+    assert note in markdown_report(material).replace("\\", "")
+    assert note in unescape(render_page(material))
+    assert f"% {note}" in latex_table(material)
+    shown = StringIO()
+    print_verdicts(material, Console(file=shown, width=400))
+    assert note in shown.getvalue()
+    words = [row["words"] for row in verdict_rows(material) if row["arm"] == "prefix"]
+    assert said in words[0]
+    table = [row for row in verdict_table(material.findings) if row["arm"] == "prefix"]
+    assert said in table[0]["words"]

@@ -11,6 +11,7 @@ from paribus.analyse.plan_rules import has_open_seeds
 from paribus.analyse.rate_sweep import short_sweep_remark
 from paribus.analyse.run_table import Row
 from paribus.record import Study, environment_differences, read_environments
+from paribus.record.control_table import MATCH_SHIFT
 from paribus.record.plan import PlanRecord
 
 
@@ -23,7 +24,7 @@ def plan_remarks(plan: PlanRecord, seeds: Sequence[int]) -> tuple[str, ...]:
         look_remarks = (f"a look at {len(seeds)} of {n_seeds} seeds",)
     else:
         look_remarks = ()
-    remarks = [rate_remark(plan), begin_remark(plan)]
+    remarks = [rate_remark(plan), begin_remark(plan), match_remark(plan)]
     return (*look_remarks, *filter(None, remarks))
 
 
@@ -41,6 +42,19 @@ def begin_remark(plan: PlanRecord) -> str | None:
     if len(weights) > 1:
         return None
     return f"all arms begin from {names[0]}, so the interval holds only the noise after it"
+
+
+def match_remark(plan: PlanRecord) -> str | None:
+    """How far the match has moved sizes that it does not make equal; None where it moved none."""
+    shifts: list[str] = []
+    for line in plan.control:
+        if line.path == MATCH_SHIFT:
+            for arm, shift in line.values.items():
+                if "%" in shift:
+                    shifts.append(f"moved {shift} in {arm}")
+    if not shifts:
+        return None
+    return f"the match {', '.join(shifts)}"
 
 
 def rate_remark(plan: PlanRecord) -> str | None:

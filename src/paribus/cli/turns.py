@@ -89,7 +89,7 @@ def turns(
     _require_changeable(arms, changes, match)
     if named:
         arms = [*conversation_arms(named, conversation, match), *arms]
-    return study_turns(arms, TurnQuestion(QUESTION, conversation, match.by), timing)
+    return study_turns(arms, TurnQuestion(QUESTION, conversation, _describe_match(match)), timing)
 
 
 def turns_of_design(
@@ -100,7 +100,7 @@ def turns_of_design(
 ) -> TurnStudy:
     """The cost of each turn in the arms of a design of conversations, at equal size."""
     read = find_turn_design(design, scale, dict(changes or {}))
-    question = TurnQuestion(read.question, read.conversation, read.match.by)
+    question = TurnQuestion(read.question, read.conversation, _describe_match(read.match))
     return study_turns(design_arms(read), question, timing)
 
 
@@ -114,6 +114,11 @@ def _long_enough(
     return one.name, load(one.architecture.model_dump(), max_length=length)
 
 
+def _describe_match(match: Match) -> str:
+    """What is made equal, by its name or names."""
+    return " and ".join(match.sizes) or "nothing"
+
+
 def _require_changeable(
     arms_of_runs: Sequence[ConversationArm], changes: Mapping[str, Any] | None, match: Match
 ) -> None:
@@ -121,7 +126,7 @@ def _require_changeable(
     if not arms_of_runs:
         return
     name = arms_of_runs[0].name
-    if match.by != "nothing":
+    if match.sizes:
         raise SpecError(f"{name} is a run, whose size cannot move; leave out --match")
     if changes:
         raise SpecError(f"{name} is a run, in which nothing can be set; leave out --set")

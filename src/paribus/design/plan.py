@@ -306,7 +306,7 @@ def _control_lines(
 def _moved_notes(design: Design, arm: PlannedArm, steps_path: str) -> dict[str, str]:
     notes, match = {}, arm.size_match
     if match is not None:
-        note = f"moved so that {match.by.replace('_', ' ')} {match.agreement_description}"
+        note = f"moved so that {match.description}"
         for path in match.moved_fields:
             notes[f"architecture.{path}"] = note
     if design.budget is not None:

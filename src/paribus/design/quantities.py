@@ -17,7 +17,7 @@ from paribus.batch import BatchLayout
 from paribus.corpus import TokenisedCorpus
 from paribus.design.control import describe_arm_notes
 from paribus.design.matching.size import architecture_size
-from paribus.design.matching.size_match import SizeMatch
+from paribus.design.matching.size_match import MatchedSize, SizeMatch
 from paribus.design.role_rate_lines import role_rate_lines
 from paribus.design.step_cost import StepCost
 from paribus.design.text_lines import mark_text_lines
@@ -28,6 +28,7 @@ from paribus.model.initialise import initial_std
 from paribus.model.kernels import AttentionMask, choose_kernel
 from paribus.objectives.problem_layout import problem_layout
 from paribus.record import ControlLine, Mark
+from paribus.record.control_table import MATCH_SHIFT
 from paribus.spec import (
     Alibi,
     Latent,
@@ -67,6 +68,8 @@ QUANTITIES = (
 )
 MACHINE_QUANTITIES = ("kernel", "precision", "threads", "device", "torch", "python", "code")
 TOTALS_TOLERANCE = 0.005  # totals that differ by less agree
+SHIFTED_SIZES: tuple[MatchBy, ...] = ("non_embedding_parameters", "training_flops")
+TOLD_SHIFT = 0.02  # of these sizes, by a match, that is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +197,7 @@ def quantity_lines(
         *lines,
         *_question_lines(arms),
         *_matched_flops_lines(arms),
+        *_shift_lines(arms),
         *role_rate_lines({arm.name: arm.run for arm in arms}),
     )
 
@@ -246,7 +250,7 @@ def _line(
     name: str, values: Mapping[str, Any], arms: Sequence[PlannedArm], budget: str | None
 ) -> ControlLine:
     if name in PARAMETER_COUNTS:
-        return _size_line(name, values, _matches_by(name, arms))
+        return _size_line(name, values, _matched_sizes(name, arms))
     first, *others = values.values()
     if others.count(first) == len(others):
         return ControlLine(path=name, mark=Mark.EQUAL, values=values)
@@ -271,17 +275,19 @@ def _budget_difference(values: Mapping[str, Any], arms: Sequence[PlannedArm]) ->
     return difference
 
 
-def _matches_by(name: str, arms: Sequence[PlannedArm]) -> dict[str, SizeMatch]:
-    """The matches of those arms that were matched by a size of this name."""
-    matches = {}
+def _matched_sizes(name: str, arms: Sequence[PlannedArm]) -> dict[str, MatchedSize]:
+    """What those arms came to that were matched by a size of this name."""
+    matched = {}
     for arm in arms:
-        if arm.size_match is not None and arm.size_match.by == name:
-            matches[arm.name] = arm.size_match
-    return matches
+        if arm.size_match is not None:
+            for size in arm.size_match.sizes:
+                if size.by == name:
+                    matched[arm.name] = size
+    return matched
 
 
 def _size_line(
-    name: str, values: Mapping[str, Any], size_matches: Mapping[str, SizeMatch]
+    name: str, values: Mapping[str, Any], matched_sizes: Mapping[str, MatchedSize]
 ) -> ControlLine:
     """A size that some arms were brought to: each with how near it came, the others as what
     they are.
@@ -290,11 +296,11 @@ def _size_line(
     differing = [arm for arm, value in values.items() if value != first]
     if not differing:
         return ControlLine(path=name, mark=Mark.EQUAL, values=values)
-    if not size_matches:
+    if not matched_sizes:
         return ControlLine(path=name, mark=Mark.FOLLOWS, values=values)
-    others = [arm for arm in differing if arm not in size_matches]
+    others = [arm for arm in differing if arm not in matched_sizes]
     notes = {}
-    for arm, own in size_matches.items():
+    for arm, own in matched_sizes.items():
         if others or arm in differing:
             notes[arm] = f"sizes {own.agreement_description}"
     notes |= dict.fromkeys(others, "not matched by it")
@@ -306,16 +312,37 @@ def _matched_flops_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
     """FLOPs of the texts that arms were matched by, one line for each: of the architecture, not
     of its training.
     """
-    texts: dict[tuple[MatchBy, int, int], dict[str, SizeMatch]] = {}
+    texts: dict[tuple[MatchBy, int, int], dict[str, MatchedSize]] = {}
     for arm in arms:
-        if arm.size_match is not None and arm.size_match.by.endswith("_flops"):
-            key = (arm.size_match.by, arm.size_match.n_input, arm.size_match.n_target)
-            texts.setdefault(key, {})[arm.name] = arm.size_match
+        match = arm.size_match
+        if match is None:
+            continue
+        for size in match.sizes:
+            if size.by.endswith("_flops"):
+                key = (size.by, match.n_input, match.n_target)
+                texts.setdefault(key, {})[arm.name] = size
     lines = []
     for (by, n_input, n_target), own in texts.items():
         values = {arm.name: _text_flops(arm, by, n_input, n_target) for arm in arms}
         lines.append(_size_line(f"{by} of {n_input} + {n_target} tokens", values, own))
     return tuple(lines)
+
+
+def _shift_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
+    """How far the match has moved sizes that it need not have: none where it moved them little."""
+    values, is_shifted = {}, False
+    for arm in arms:
+        shifts = []
+        for by in SHIFTED_SIZES:
+            shift = 0.0 if arm.size_match is None else arm.size_match.shift_of(by)
+            if abs(shift) > TOLD_SHIFT:
+                words = by.replace("_", " ").replace("flops", "FLOPs").replace("non e", "non-e")
+                shifts.append(f"{words} by {100 * shift:+.1f} %")
+        values[arm.name] = " and ".join(shifts) or ABSENT
+        is_shifted = is_shifted or bool(shifts)
+    if not is_shifted:
+        return ()
+    return (ControlLine(path=MATCH_SHIFT, mark=Mark.MATCHED, values=values),)
 
 
 def _text_flops(arm: PlannedArm, by: MatchBy, n_input: int, n_target: int) -> float | str:

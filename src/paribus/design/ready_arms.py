@@ -44,12 +44,12 @@ def match_sizes(arms: Sequence[Arm]) -> list[SizeMatch | None]:
 def _match_arm(arm: Arm, baseline: RunSpec, length: int) -> SizeMatch | None:
     """The size that an arm is brought to; None where it is compared as written."""
     match = arm.match or Match(by="nothing")
-    if match.by == "nothing":
+    if not match.sizes:
         return None
     if arm.run.begin is not None:
         raise SpecError(
-            f"match.by is {match.by!r}, but the arm begins from {arm.run.begin.name!r}, whose"
-            " weights have their size; use 'nothing'"
+            f"match.by is {', '.join(map(repr, match.sizes))}, but the arm begins from"
+            f" {arm.run.begin.name!r}, whose weights have their size; use 'nothing'"
         )
     return match_size(
         arm.run.architecture, baseline.architecture, match, *match_lengths(match, length)
@@ -86,7 +86,9 @@ def require_declared_match(arms: Sequence[Arm], ready: Sequence[PlannedArm]) -> 
         if arm.match is None:
             table[own.name] = _sizes(own)
     if len(table) > 1:
-        require_choice("match", REQUIRED_SIZES, table, "{ by = 'parameters', moves = ['d_ff'] }")
+        require_choice(
+            "match", REQUIRED_SIZES, table, "{ by = 'non_embedding_parameters', moves = ['d_ff'] }"
+        )
 
 
 def _sizes(arm: PlannedArm) -> dict[str, float]:

@@ -108,7 +108,7 @@ def _reads_conversation_anew(architecture: Architecture) -> bool:
 def _match(
     architecture: Architecture, baseline: Architecture, match: Match, conversation: Conversation
 ) -> tuple[Architecture, dict[str, tuple[Any, Any]]]:
-    if match.by == "nothing":
+    if not match.sizes:
         return architecture, {}
     lengths = match_lengths(match, conversation.length)
     sized = match_size(architecture, baseline, match, *lengths)

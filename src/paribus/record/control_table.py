@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
+MATCH_SHIFT = "moved by the match"  # a line of a quantity: what a match moved beside its size
+
 
 class Mark(StrEnum):
     """What a line of the control table says of its field; a table shows the lines in this order."""

@@ -50,6 +50,8 @@ def _describe_match(match: Any) -> str:
     by = match if isinstance(match, str) else match["by"]
     if by == NOTHING:
         return ""
+    if isinstance(by, list):
+        by = " and ".join(by)
     words = by.replace("_", " ").replace("flops", "FLOPs")
     times = 1.0 if isinstance(match, str) else match.get("times", 1.0)
     if times == 1:

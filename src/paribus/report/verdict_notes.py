@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paribus.analyse.length_curves import NO_CURVE_DECLARED
+from paribus.analyse.remarks import match_remark
 from paribus.report.numbers import capitalise, join_words, quote_arm
 from paribus.report.report_data import ReportData
 from paribus.spec.design import MIN_LENGTHS
 
 
 def verdict_notes(report: ReportData) -> list[str]:
-    """What had to hold, that no gain is told in compute, and which arms get no verdict; nothing
-    where none of these is to be said.
+    """What had to hold, what a match has moved beside its size, that no gain is told in compute,
+    and which arms get no verdict; nothing where none of these is to be said.
     """
-    return [*check_notes(report), *_compute_note(report), *_unjudged_note(report)]
+    return [
+        *check_notes(report),
+        *match_notes(report),
+        *_compute_note(report),
+        *_unjudged_note(report),
+    ]
 
 
 def check_notes(report: ReportData) -> list[str]:
@@ -23,6 +29,14 @@ def check_notes(report: ReportData) -> list[str]:
     for check in report.findings.checks:
         notes.append(f"Must hold: {check.that}. {capitalise(check.description)}.")
     return notes
+
+
+def match_notes(report: ReportData) -> list[str]:
+    """How far a match has moved sizes that it does not make equal."""
+    remark = match_remark(report.plan)
+    if remark is None:
+        return []
+    return [f"{capitalise(remark)}: part of the effect may be that of this change."]
 
 
 def _compute_note(report: ReportData) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from paribus.spec.base import Count, Positive, Spec
+from paribus.spec.spelling import word_advice
 
 MatchBy = Literal[
     "nothing",
@@ -16,6 +17,7 @@ MatchBy = Literal[
     "training_flops",
     "inference_flops",
 ]
+SIZES: tuple[MatchBy, ...] = get_args(MatchBy)
 Move = Literal["depth", "width", "d_ff"]
 MOVES: tuple[Move, ...] = get_args(Move)
 
@@ -29,6 +31,17 @@ def _as_tuple(value: Any) -> Any:
     return value
 
 
+def _as_sizes(value: Any) -> Any:
+    """One size, or a tuple of several; a list of one is that one."""
+    names = value if isinstance(value, list | tuple) else (value,)
+    for name in names:
+        if isinstance(name, str) and name not in SIZES:
+            advice = word_advice(name, SIZES, "by")
+            *most, last = map(repr, SIZES)
+            raise ValueError(f"is {name!r}; {advice}use {', '.join(most)} or {last}")
+    return names[0] if len(names) == 1 else tuple(names)
+
+
 class Match(Spec):
     """What is made equal in size, and what may move for it.
 
@@ -36,8 +49,10 @@ class Match(Spec):
     reads them.
     """
 
-    by: MatchBy
-    """What is made equal between the arms."""
+    by: Annotated[MatchBy | tuple[MatchBy, ...], BeforeValidator(_as_sizes)]
+    """What is made equal between the arms. Several at once are a list, such as
+    `["parameters", "inference_flops"]`; each needs a move of its own.
+    """
     moves: Annotated[
         tuple[Move, ...], BeforeValidator(_as_tuple), Field(validate_default=True)
     ] = ()
@@ -52,6 +67,24 @@ class Match(Spec):
     """
     n_target: Count | None = None
     """Target tokens of the text that FLOPs are counted for. If left out: the other half."""
+
+    @property
+    def sizes(self) -> tuple[MatchBy, ...]:
+        """What is made equal: one size, or several at once; none where nothing is."""
+        if self.by == "nothing":
+            return ()
+        return (self.by,) if isinstance(self.by, str) else self.by
+
+    @field_validator("by")
+    @classmethod
+    def _require_sizes(cls, value: MatchBy | tuple[MatchBy, ...]) -> MatchBy | tuple[MatchBy, ...]:
+        if isinstance(value, str):
+            return value
+        if not value or "nothing" in value or len(set(value)) < len(value):
+            raise ValueError(
+                f"is [{', '.join(value)}]; name each size once, or use 'nothing' without a list"
+            )
+        return value
 
     @field_validator("moves")
     @classmethod
@@ -68,6 +101,11 @@ class Match(Spec):
             )
         if len(set(value)) < len(value):
             raise ValueError(f"is {', '.join(value)}; name each once")
+        if isinstance(by, tuple) and len(value) < len(by):
+            raise ValueError(
+                f"is {', '.join(value)}, but by is {', '.join(by)}: {len(by)} sizes need as many"
+                f" moves; use {len(by)} or more of {', '.join(MOVES)}"
+            )
         return value
 
     @field_validator("times")
@@ -83,9 +121,11 @@ class Match(Spec):
     @classmethod
     def _require_flops(cls, value: int | None, info: ValidationInfo) -> int | None:
         by = info.data.get("by")
-        if value is not None and by is not None and not by.endswith("_flops"):
+        sizes = (by,) if isinstance(by, str) else by or ()
+        if value is not None and sizes and not any(size.endswith("_flops") for size in sizes):
             raise ValueError(
-                f"is {value}, but by is {by!r}, which has no length; leave it out, or match FLOPs"
+                f"is {value}, but by is {', '.join(map(repr, sizes))}, which has no length; leave"
+                " it out, or match FLOPs"
             )
         return value
 

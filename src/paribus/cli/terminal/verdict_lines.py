@@ -11,7 +11,7 @@ from paribus.report.report_data import ReportData
 from paribus.report.series import describe_series
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust import allowed_confounds
-from paribus.report.verdict_notes import check_notes
+from paribus.report.verdict_notes import check_notes, match_notes
 from paribus.report.verdicts import (
     VerdictText,
     describe_fresh_seeds,
@@ -63,7 +63,7 @@ def print_verdicts(report: ReportData, page: Console) -> None:
     control = describe_control(report)
     if control:
         page.print(control, soft_wrap=True, markup=False)
-    for note in check_notes(report):
+    for note in (*check_notes(report), *match_notes(report)):
         page.print(note, soft_wrap=True, markup=False)
     text = describe_text_differences(report)
     if text:

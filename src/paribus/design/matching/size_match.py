@@ -4,12 +4,14 @@ built.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, log2
 from operator import itemgetter
 from typing import Any
 
-from paribus.design.matching.dials import make_dial, moved_fields
+from paribus.design.matching.dials import make_dial, moved_fields, try_changes
 from paribus.design.matching.search import (
     Candidate,
     DialSettings,
@@ -21,19 +23,18 @@ from paribus.errors import SpecError
 from paribus.spec import Architecture
 from paribus.spec.match import MOVES, Match, MatchBy, Move
 
+MAX_COARSE_SETTINGS = 512  # in which the last move is tried, where several sizes are met at once
+MAX_FACTOR = 4  # by which a coarse move goes up or down for them
+
 
 @dataclass(frozen=True)
-class SizeMatch:
-    """An architecture as it now is, how large it is and should be, and what moved for it."""
+class MatchedSize:
+    """A size that an architecture was brought to: what it comes to, and what it should."""
 
-    architecture: Architecture
     by: MatchBy
     value: float
     target: float
-    moved_fields: dict[str, tuple[Any, Any]]  # path inside the architecture → (from, to)
     times: float  # how often the baseline's size the target is
-    n_input: int  # of the text whose FLOPs are made equal
-    n_target: int
 
     @property
     def error(self) -> float:
@@ -51,6 +52,32 @@ class SizeMatch:
         return f"are {self.times:g} × the baseline's, to {abs(self.error):.2%}"
 
 
+@dataclass(frozen=True)
+class SizeMatch:
+    """An architecture as it now is, the sizes that it was brought to, and what moved for them."""
+
+    written: Architecture
+    architecture: Architecture
+    sizes: tuple[MatchedSize, ...]
+    moved_fields: dict[str, tuple[Any, Any]]  # path inside the architecture → (from, to)
+    n_input: int  # of the text whose FLOPs are made equal
+    n_target: int
+
+    @property
+    def description(self) -> str:
+        """Each size and how near it came, such as "parameters agree to 0.02%"."""
+        words = []
+        for size in self.sizes:
+            words.append(f"{size.by.replace('_', ' ')} {size.agreement_description}")
+        return " and ".join(words)
+
+    def shift_of(self, by: MatchBy) -> float:
+        """By how much of itself what moved has changed a size."""
+        before = architecture_size(self.written, by, self.n_input, self.n_target)
+        after = architecture_size(self.architecture, by, self.n_input, self.n_target)
+        return after / before - 1
+
+
 def match_size(
     architecture: Architecture, baseline: Architecture, match: Match, n_input: int, n_target: int
 ) -> SizeMatch:
@@ -59,25 +86,42 @@ def match_size(
 
     Moves are made in turn: the first goes as near as it can and the next mends what is left. Where
     that fails, the first tries its other neighbours. What is near enough as written stays as it is.
+    Several sizes at once are looked for over the settings of all moves but the last, nearest first:
+    the last meets the first size, and the others must then agree, too.
     """
-    target = match.times * architecture_size(baseline, match.by, n_input, n_target)
-    scale = _SizeTarget(by=match.by, n_input=n_input, n_target=n_target, target=target)
+    scales: list[_SizeTarget] = []
+    for by in match.sizes:
+        target = match.times * architecture_size(baseline, by, n_input, n_target)
+        scales.append(_SizeTarget(by=by, n_input=n_input, n_target=n_target, target=target))
+    found = _find_architecture(architecture, scales, match)
+    sizes = []
+    for scale in scales:
+        value = architecture_size(found, scale.by, n_input, n_target)
+        sizes.append(MatchedSize(scale.by, value, scale.target, match.times))
+    return SizeMatch(
+        written=architecture,
+        architecture=found,
+        sizes=tuple(sizes),
+        moved_fields=moved_fields(architecture, found),
+        n_input=n_input,
+        n_target=n_target,
+    )
+
+
+def _find_architecture(
+    architecture: Architecture, scales: Sequence[_SizeTarget], match: Match
+) -> Architecture:
+    if not scales:
+        return architecture
+    if len(scales) > 1:
+        return _solve_together(architecture, scales, match)
+    scale = scales[0]
     candidate = _solve(
         scale, match.tolerance, (scale.error(architecture), architecture), match.moves
     )
     if candidate is None:
         raise SpecError(_refusal(scale, match, architecture))
-    value = architecture_size(candidate[1], match.by, n_input, n_target)
-    return SizeMatch(
-        architecture=candidate[1],
-        by=match.by,
-        value=value,
-        target=target,
-        moved_fields=moved_fields(architecture, candidate[1]),
-        times=match.times,
-        n_input=n_input,
-        n_target=n_target,
-    )
+    return candidate[1]
 
 
 @dataclass(frozen=True)
@@ -119,6 +163,78 @@ def _solve(
     return None
 
 
+def _solve_together(
+    architecture: Architecture, scales: Sequence[_SizeTarget], match: Match
+) -> Architecture:
+    """The architecture nearest to the written one in which every size is met; SpecError where no
+    setting meets all of them.
+    """
+    first, *others = scales
+    nearest: tuple[float, list[float], Architecture] | None = None
+    n_tried = 0
+    for coarse in itertools.chain([architecture], _coarse_settings(architecture, match.moves[:-1])):
+        settings = DialSettings(coarse, make_dial(coarse, match.moves[-1]), first.error)
+        even = roundest_candidate(settings, match.tolerance)
+        fine = nearest_candidates(settings)
+        written = [(first.error(coarse), coarse)] if coarse is architecture else []
+        for error, there in (*written, *([] if even is None else [even]), *fine):
+            n_tried += 1
+            errors = [error, *(scale.error(there) for scale in others)]
+            furthest = max(map(abs, errors))
+            if furthest <= match.tolerance:
+                return there
+            if nearest is None or furthest < nearest[0]:
+                nearest = (furthest, errors, there)
+    assert nearest is not None, "the architecture as written was tried"
+    raise SpecError(_joint_refusal(scales, match, architecture, n_tried, nearest))
+
+
+def _coarse_settings(architecture: Architecture, moves: tuple[Move, ...]) -> Iterator[Architecture]:
+    """The legal settings of some moves together, those that change least first."""
+    settings = [_settings_near(make_dial(architecture, move).current) for move in moves]
+    together = sorted(itertools.product(*settings), key=lambda one: sum(step for step, _ in one))
+    for one in together[:MAX_COARSE_SETTINGS]:
+        there: Architecture | None = architecture
+        for move, (_, setting) in zip(moves, one, strict=True):
+            if there is not None and setting <= make_dial(there, move).maximum:
+                there = try_changes(there, make_dial(there, move).changes_for(setting))
+            else:
+                there = None
+        if there is not None:
+            yield there
+
+
+def _settings_near(current: int) -> list[tuple[float, int]]:
+    """Settings of a dial up to a factor of 4 away, each after how far it is in octaves."""
+    least, most = max(1, current // MAX_FACTOR), current * MAX_FACTOR
+    settings = [(abs(log2(setting / current)), setting) for setting in range(least, most + 1)]
+    return sorted(settings)[:MAX_COARSE_SETTINGS]
+
+
+def _joint_refusal(
+    scales: Sequence[_SizeTarget],
+    match: Match,
+    architecture: Architecture,
+    n_tried: int,
+    nearest: tuple[float, list[float], Architecture],
+) -> str:
+    """That no setting meets all sizes, and which came nearest."""
+    furthest, errors, there = nearest
+    steps = _describe_moves(architecture, there)
+    reached = []
+    for scale, error in zip(scales, errors, strict=True):
+        reached.append(f"{scale.by} {100 * error:+.2f} %")
+    advice = _first_advice(match)
+    enough = ceil(1000 * furthest) / 1000
+    if enough < 1:
+        advice = f"{advice}, or set match.tolerance to {enough}"
+    return (
+        f"match.by is {', '.join(match.sizes)} with match.moves {', '.join(match.moves)}, but of"
+        f" {n_tried} settings none meets all of them, where {100 * match.tolerance:g} % is near"
+        f" enough; nearest is {' and '.join(reached)} with {steps}; {advice}, or match one of them"
+    )
+
+
 def _refusal(size_target: _SizeTarget, match: Match, architecture: Architecture) -> str:
     below = [one for one in size_target.candidates if one[0] < 0]
     above = [one for one in size_target.candidates if one[0] > 0]
@@ -142,20 +258,27 @@ def _describe_candidate(
     if candidate is None:
         return ""
     error, after = candidate
-    moves = moved_fields(architecture, after)
-    steps = [f"{path} {old} → {new}" for path, (old, new) in moves.items()]
     return (
         f"{size_target.target * (1 + error):,.0f} ({100 * error:+.2f} %) with"
-        f" {', '.join(steps) or 'nothing moved'}"
+        f" {_describe_moves(architecture, after)}"
     )
 
 
-def _advice(size_target: _SizeTarget, match: Match) -> str:
+def _describe_moves(before: Architecture, after: Architecture) -> str:
+    moves = moved_fields(before, after)
+    steps = [f"{path} {old} → {new}" for path, (old, new) in moves.items()]
+    return ", ".join(steps) or "nothing moved"
+
+
+def _first_advice(match: Match) -> str:
     others = [move for move in MOVES if move not in match.moves]
     if others:
-        first = f"let {' or '.join(others)} move too"
-    else:
-        first = "write the architecture nearer to it"
+        return f"let {' or '.join(others)} move too"
+    return "write the architecture nearer to it"
+
+
+def _advice(size_target: _SizeTarget, match: Match) -> str:
+    first = _first_advice(match)
     enough = ceil(1000 * min(abs(error) for error, _ in size_target.candidates)) / 1000
     if enough < 1:
         return f"{first}, or set match.tolerance to {enough}"
