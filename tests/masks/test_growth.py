@@ -6,6 +6,7 @@ import pytest
 from paribus.masks import (
     SequenceLayout,
     dense_mask,
+    frees_keys,
     head_rules,
     needed_later,
     parse_rule,
@@ -110,3 +111,26 @@ def test_documents_and_padding_are_looked_at_pair_by_pair() -> None:
     documents = np.array([0, 0, 0, 1, 1])
     plan = plan_growth(stack, SequenceLayout(3, 0, documents[:3]), SequenceLayout(5, 0, documents))
     assert np.flatnonzero(plan.is_read).tolist() == [3, 4]
+
+
+def test_a_text_without_documents_is_one_document() -> None:
+    for text in ("causal & same_document", "causal & documents_so_far"):
+        assert needed_later(parse_rule(text), np.arange(4), 4).tolist() == [[True] * 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_freed"),
+    [
+        ("causal", False),
+        ("full", False),
+        ("window(1)", True),
+        ("window(5)", True),
+        ("window(2) | causal", False),
+        ("by_head(causal, window(5))", True),
+        ("window(6) & strided(3)", True),
+        ("causal & strided(3)", False),
+        ("reverse", True),
+    ],
+)
+def test_keys_are_freed_where_no_later_token_sees_them(text: str, is_freed: bool) -> None:
+    assert frees_keys(parse_rule(text)) is is_freed

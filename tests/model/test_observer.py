@@ -189,3 +189,22 @@ def test_skips_alone_or_feed_forward_alone_can_be_left_out() -> None:
         assert torch.equal(model.hidden_states(batch, left_out=[]).states_BTD, whole)
         for left_out in (["skips"], ["feed_forward"]):
             assert not torch.equal(model.hidden_states(batch, left_out=left_out).states_BTD, whole)
+
+
+def test_weights_that_are_observed_are_those_that_make_the_output() -> None:
+    """Of self-attention and of cross-attention: weights × values, projected, are its output."""
+    spec = tiny_architecture("bart")
+    model, recorder = build(spec, seed=3), Recorder()
+    with torch.no_grad():
+        model(tiny_batch(spec), observer=recorder)
+    seen = {(name, layer): value for name, layer, value in recorder.activations}
+    read = [(number, "attention", ("stack.attention_input", number)) for number in (0, 1)]
+    source = ("encoder.output", len(model.spec.encoder.layers) - 1)
+    for number, branch, of_values in [*read, (0, "cross", source), (1, "cross", source)]:
+        module = getattr(model.stack.layers[number], branch)
+        weights_BHTS = seen[f"stack.{branch}_weights", number]
+        with torch.no_grad():
+            value_BHSE = module.value(seen[of_values]).unflatten(-1, (weights_BHTS.shape[1], -1))
+            out_BTD = (weights_BHTS @ value_BHSE.transpose(1, 2)).transpose(1, 2).flatten(2)
+            expected = module.output(out_BTD)
+        torch.testing.assert_close(seen[f"stack.{branch}_output", number], expected)

@@ -13,7 +13,7 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.objectives import Problem, pose_problem
 from paribus.objectives.answering import answering_component
 from paribus.objectives.batching import batch_problems
-from paribus.objectives.framing import item_layout, item_problems, lay_item
+from paribus.objectives.framing import item_layout, item_problems, lay_context, lay_item
 from paribus.spec import resolve
 from paribus.spec.objectives import (
     UL2,
@@ -214,6 +214,35 @@ def test_a_context_loses_its_beginning_where_it_does_not_fit(
     assert (list(found.inputs), found.n_truncated) == (kept, n_cut)
     longest = max(problem.inputs.layout.length for problem in item_problems(framed, found))
     assert longest <= window
+
+
+MODE, OPEN = VOCABULARY.mode_tokens["S"], int(VOCABULARY.sentinel(0))
+
+
+@pytest.mark.parametrize(
+    ("objective", "preset", "window", "kept", "n_cut"),
+    [
+        # one window for both: 17 positions and a last token that is not read, less 4 of the answer
+        (CausalLM(), "gpt2", 17, [END, *CONTEXT], 0),
+        (CausalLM(), "gpt2", 12, [*CONTEXT[4:]], 4),
+        (CausalLM(), "gpt2", 5, [*CONTEXT[10:]], 10),  # half of the six, and the answer is shorter
+        # the mode token, and the sentinel that opens the answer, take one position each
+        (UL2(), "unilm", 12, [MODE, *CONTEXT[5:]], 5),
+        (SpanCorruption(), "unilm", 14, [*CONTEXT[4:], OPEN], 4),
+        # an encoder has its window for itself
+        (UL2(), "t5", 9, [MODE, *CONTEXT[5:]], 5),
+        (SpanCorruption(), "t5", 9, [*CONTEXT[5:], OPEN], 5),
+        # in place, the mask of the last token has a position too
+        (LastToken(), "bert", 12, [*CONTEXT[5:]], 5),
+    ],
+)
+def test_a_context_leaves_room_for_an_answer_that_is_yet_to_be_said(
+    objective: Objective, preset: str, window: int, kept: list[int], n_cut: int
+) -> None:
+    spec = resolve(tiny_architecture(preset, {"n_vocab": VOCABULARY.size}))
+    framed = item_layout(answering_component(objective, "likelihood"), spec, VOCABULARY, window)
+    found = lay_context(framed, CONTEXT, 4)
+    assert (list(found.inputs), found.n_truncated) == (kept, n_cut)
 
 
 @pytest.mark.parametrize(
