@@ -27,7 +27,7 @@ HEAD = TaskHead(
     weights="0" * 64,
     window=64,
     items="1" * 64,
-    n_items=2,
+    n_items=1,
     n_truncated=0,
     n_left_out=0,
     text="books",
@@ -47,9 +47,17 @@ PROBE_TABLE: dict[str, Any] = {
 
 
 def keep(folder: Path, head: TaskHead, score: float) -> None:
-    answer = TaskAnswer("one", "page", score, 1.0)
+    answer = TaskAnswer("one", "page", score, 1.0, chosen=0, key=0)
     path = task_evaluation_path(folder, head.task, head.protocol, head.items)
     write_task_evaluation(path, TaskEvaluation(head, (answer,)))
+
+
+def scores(folder: Path, *yardsticks: dict[str, Any]) -> dict[str, float]:
+    found = {}
+    for column, answers in read_answers(folder, yardsticks, "books", 40).items():
+        assert isinstance(answers, TaskEvaluation)
+        found[column] = answers.score
+    return found
 
 
 def test_answers_of_a_head_are_those_of_its_split_its_text_and_the_last_step(
@@ -65,16 +73,14 @@ def test_answers_of_a_head_are_those_of_its_split_its_text_and_the_last_step(
         keep(tmp_path, head, 0.25)
     assert read_answers(tmp_path, [YARDSTICK], "books", 40) == {}
     keep(tmp_path, HEAD, 0.75)
-    found = read_answers(tmp_path, [YARDSTICK], "books", 40)
-    assert {column: answers.score for column, answers in found.items()} == {"head.test": 0.75}
+    assert scores(tmp_path, YARDSTICK) == {"head.test": 0.75}
 
 
 def test_what_a_probe_found_and_what_a_head_answered_are_told_apart(tmp_path: Path) -> None:
     looked = replace(HEAD, task=PROBE_TABLE, protocol={"kind": "probe"}, items="6" * 64)
     keep(tmp_path, looked, 0.5)
     keep(tmp_path, HEAD, 0.75)
-    found = read_answers(tmp_path, [PROBE_TABLE, YARDSTICK], "books", 40)
-    assert [answers.score for answers in found.values()] == [0.5, 0.75]
+    assert list(scores(tmp_path, PROBE_TABLE, YARDSTICK).values()) == [0.5, 0.75]
 
 
 @pytest.mark.parametrize("kind", ["head", "probe"])

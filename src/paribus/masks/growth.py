@@ -65,24 +65,23 @@ def needed_later(
     """Which of some places of a text can be seen by a token that is appended to it, now or ever:
     [group of heads, place].
 
-    The prefix stays as it is. `documents` of the text are numbered in order, so that a later token
-    belongs to the last one or to a new one. For a fixed key and fixed steps of all strides, every
-    rule shows a later query no more than an earlier one. So the queries of one period decide.
+    The prefix stays as it is. `documents` of the text are numbered in order: a later token belongs
+    to the last one or to a new one, which sees no more of the text than the last one does. For a
+    fixed key and fixed steps of all strides, every rule shows a later query no more than an earlier
+    one. So the queries of one period decide.
     """
-    key, later_documents = _Side(places, places < prefix), [0]
+    key, last_document = _Side(places, places < prefix), 0
     if documents is not None and len(documents):
-        key = replace(key, document=documents[places])
-        later_documents = [int(documents[-1]), int(documents[-1]) + 1]
+        key, last_document = replace(key, document=documents[places]), int(documents[-1])
     groups = []
     for part in head_rules(rule):
         period = lcm(*[leaf.n for leaf in leaves(part) if isinstance(leaf, Strided)])
         if period > MAX_PERIOD:
             part, period = _without_strides(part), 1
         later = np.arange(length, length + period)[:, None]
+        query = _Side(later, np.zeros_like(later, bool), last_document)
         seen = np.zeros((period, len(places)), bool)
-        for document in later_documents:
-            query = _Side(later, np.zeros_like(later, bool), document)
-            seen |= part.sees(query, key)
+        seen |= part.sees(query, key)
         groups.append(seen.any(0))
     return np.stack(groups)
 
