@@ -86,6 +86,21 @@ def test_earlier_runs_say_how_much_longer_steps_take(
     assert seconds == pytest.approx(7 * guess)
 
 
+def test_runs_of_another_size_say_nothing_of_the_pace(
+    study_cache: Path, tmp_path: Path, finished_home: Path
+) -> None:
+    """Beside arithmetic, tiny steps take calls: a plan of large ones is as long as without them."""
+    shutil.copytree(finished_home, tmp_path / "runs")
+    for wide in ({"base.architecture.d_model": 128}, {"base.architecture.n_layers": 5}):
+        plan = make_small_plan(study_cache, wide)
+        alone = estimate_cost(plan, Workspace(tmp_path / "none", device="cpu"))
+        beside = estimate_cost(plan, Workspace(tmp_path / "runs", device="cpu"))
+        assert (beside.seconds, beside.basis) == (alone.seconds, PACE.basis)
+    like = make_small_plan(study_cache, {"base.architecture.d_model": 24})
+    cost = estimate_cost(like, Workspace(tmp_path / "runs", device="cpu"))
+    assert cost.basis == "at the pace of 9 earlier runs"
+
+
 def test_what_runs_compile_all_along_is_not_in_their_pace(
     study_cache: Path, tmp_path: Path, finished_home: Path
 ) -> None:

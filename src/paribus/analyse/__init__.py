@@ -57,7 +57,8 @@ from paribus.analyse.new_documents import new_document_finding as new_document_f
 from paribus.analyse.pairing import Pairing as Pairing
 from paribus.analyse.pairing import pairing as pairing
 from paribus.analyse.past_noise import PastNoise as PastNoise
-from paribus.analyse.past_noise import largest_past_noise as largest_past_noise
+from paribus.analyse.past_noise import PastStudies as PastStudies
+from paribus.analyse.past_noise import past_studies as past_studies
 from paribus.analyse.pooled_noise import PooledNoise as PooledNoise
 from paribus.analyse.pooled_noise import pool_noise as pool_noise
 from paribus.analyse.power import PowerRow as PowerRow

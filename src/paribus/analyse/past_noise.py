@@ -29,22 +29,33 @@ class PastNoise(NamedTuple):
         return upper_sd(self.sd, self.n)
 
 
-def largest_past_noise(root: Path, measure: Mapping[str, Any]) -> PastNoise | None:
-    """The largest noise that a study beside this one allows under the same yardstick; None
-    where there is none.
+class PastStudies(NamedTuple):
+    """What the studies beside one say of its yardstick; None where they say nothing."""
+
+    noise: PastNoise | None
+    control_effect: float | None  # the largest that a control which works was worth
+
+
+def past_studies(root: Path, measure: Mapping[str, Any]) -> PastStudies:
+    """The largest noise that a study beside this one allows under the same yardstick, and the
+    largest effect of a control there.
     """
     noises: list[PastNoise] = []
+    controls: list[float] = []
     for path in sorted(Path(root).glob(f"{STUDIES}/*/{PLAN_FILE}")):
         name = path.parent.name
         try:
             study = existing_study(Path(root), name)
             if read_plan(study).design.primary.measure.table != measure:
                 continue
-            arms = study_findings(study).arms
+            findings = study_findings(study)
         except (ParibusError, KeyError):  # not done, or of another version: it tells nothing
             continue
-        for arm in arms:
+        for arm in findings.arms:
             one = arm.judgement.comparison
             if one is not None and one.sd > 0:
                 noises.append(PastNoise(one.sd, name, one.n))
-    return max(noises, key=lambda one: one.upper_sd, default=None)
+        if findings.control is not None and findings.control.works:
+            controls.append(findings.control.effect)
+    noise = max(noises, key=lambda one: one.upper_sd, default=None)
+    return PastStudies(noise, max(controls, default=None))

@@ -8,7 +8,7 @@ factor differs.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +16,12 @@ import torch
 import typer
 from rich.console import Console
 
-from paribus.analyse import largest_past_noise
+from paribus.analyse import past_studies
 from paribus.cli.terminal.arguments import DesignSettingsOption, JsonOption, parse_settings
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, CacheOption, DeviceOption, RunsOption
 from paribus.cli.terminal.plan_tables import (
+    print_alarms,
     print_control_table,
     print_cost,
     print_identical_arms,
@@ -39,6 +40,7 @@ from paribus.design import (
     make_plan,
     plan_record,
 )
+from paribus.design.alarms import plan_alarms
 from paribus.design.proposed_jobs import gpu_limits, propose_jobs
 from paribus.design.series import require_same_design, series_member
 from paribus.errors import ConfoundError, SpecError, UnsupportedError
@@ -155,9 +157,13 @@ def command(
             print_control_table(fault.lines, page, every)
         raise
     departure = freeze_or_describe_departure(study_plan, open_study(runs, study_plan.name))
+    past = past_studies(runs, study_plan.design.primary.measure.model_dump(mode="json"))
+    cost = estimate_cost(study_plan, workspace)
+    alarms = plan_alarms(study_plan, cost, workspace, past)
     if json:
-        print_json(described(study_plan))
+        print_json({"alarms": list(map(asdict, alarms)), **described(study_plan)})
         return
+    print_alarms(alarms, page)
     page.print(study_plan.design.question, style="bold", soft_wrap=True)
     print_series(study_plan, page)
     page.print()
@@ -167,9 +173,7 @@ def command(
     print_width_notes(study_plan, page)
     _print_memory_notes(study_plan, select_device(device), page)
     page.print()
-    past_noise = largest_past_noise(runs, study_plan.design.primary.measure.model_dump(mode="json"))
-    cost = estimate_cost(study_plan, workspace)
-    print_cost(study_plan, cost, page, past_noise)
+    print_cost(study_plan, cost, page, past.noise)
     machine = gpu_limits(select_device(device))
     if machine is not None:
         print_proposed_jobs(propose_jobs(study_plan, cost.n_runs, machine), page)

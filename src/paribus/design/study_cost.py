@@ -14,7 +14,7 @@ from paribus.design.ladder_rates import size_plans
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.stage_tuning import written_rates
-from paribus.design.training_pace import NO_WORK, StepWork, n_block_calls, training_pace
+from paribus.design.training_pace import NO_WORK, StepWork, n_block_calls, step_work, training_pace
 from paribus.design.variance import noise_crossing
 from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.runtime import select_device
@@ -126,12 +126,12 @@ def _ladder_cost(plan: Plan) -> _LadderCost:
         for arm, n_tokens in itertools.product(rung.arms, rung.tokens):
             n_steps = rung.n_steps(arm, n_tokens)
             n_runs += n_seeds
-            work += _step_work(arm) * (n_seeds * n_steps)
+            work += step_work(arm) * (n_seeds * n_steps)
             n_bytes += n_seeds * _checkpoint_bytes(arm, n_steps / arm.n_steps)
     shared_cells = _twice_counted_cells(plan)
     for cell in shared_cells:
         arm = next(arm for arm in plan.arms if arm.name == cell.arm)
-        work -= _step_work(arm) * cell.n_steps
+        work -= step_work(arm) * cell.n_steps
         n_bytes -= _checkpoint_bytes(arm, cell.n_steps / arm.n_steps)
     return _LadderCost(n_runs + n_swept - len(shared_cells), n_swept, n_runs, work, n_bytes)
 
@@ -167,6 +167,12 @@ def _sweep_size(plan: Plan) -> tuple[int, int, tuple[float, float]]:
     return (tune.n_rates + N_EXTRA_RATES) * tune.n_seeds, tune.n_seeds, shares
 
 
+def study_bytes(plan: Plan) -> float:
+    """Bytes of the checkpoints of all runs, those on a ladder too."""
+    arms = [group[0] for group in group_identical_arms(plan)]
+    return _disk_bytes(plan, arms, _ancestors(arms)) + _ladder_cost(plan).n_bytes
+
+
 def _disk_bytes(plan: Plan, arms: Sequence[PlannedArm], ancestors: Sequence[PlannedArm]) -> float:
     """Bytes of the checkpoints of all runs."""
     n_swept, n_sweep_seeds, (share, last_share) = _sweep_size(plan)
@@ -191,17 +197,11 @@ def _swept_arms(plan: Plan, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
     return [arm for arm in arms if arm.name not in wrong]
 
 
-def _step_work(arm: PlannedArm) -> StepWork:
-    """What a step of the last stage takes."""
-    n_calls = n_block_calls(arm.run.last_architecture, arm.run.last.training.n_micro_batches)
-    return StepWork(arm.step_cost.training_flops, n_calls)
-
-
 def _last_work(arms: Sequence[PlannedArm]) -> StepWork:
     """What the last stage of each arm takes, all of them together."""
     work = NO_WORK
     for arm in arms:
-        work += _step_work(arm) * arm.n_steps
+        work += step_work(arm) * arm.n_steps
     return work
 
 

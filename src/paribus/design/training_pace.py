@@ -1,7 +1,7 @@
 """How long steps take on this machine: arithmetic, and calls, which take time however small.
 
-Two small measurements made now say how both compare. Where there are earlier runs on such a device,
-their steps say how long it really takes.
+Two small measurements made now say how both compare. Where there are earlier runs of like size on
+such a device, their steps say how long it really takes.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
 from paribus.design.plan import Plan
+from paribus.design.quantities import PlannedArm
 from paribus.errors import ParibusError, RecordError
 from paribus.record import RunEntry, read_environments, read_rows, runs
 from paribus.record.file_names import ROWS_FILE
@@ -29,6 +30,9 @@ TYPICAL_UTILISATION = 0.35  # of a plain product's speed that training usually r
 PRODUCTS_PER_BLOCK = 200  # small products with their gradient that take as long as a block's calls
 GPU_BLOCK_SECONDS = 4e-4  # of a block in a step, in a captured graph that has little to compute
 MAX_EARLIER_RUNS = 20  # runs that a pace is taken from
+# by which a step of a run may have more or less than one of a plan, in FLOPs and in blocks, and
+# still be of like size: what tiny steps take beside arithmetic tells nothing of large ones
+LIKE_SIZE = 4.0
 
 
 @dataclass(frozen=True)
@@ -73,20 +77,37 @@ def n_block_calls(architecture: Architecture, n_micro_batches: int) -> int:
 
 
 def training_pace(plan: Plan, workspace: Workspace) -> StepPace:
-    """The pace of the newest runs on such a device, or else what is measured now."""
+    """The pace of the newest runs of like size on such a device, or else what is measured now."""
     pace = measure_pace(select_device(workspace.device))
+    planned_steps = list(map(step_work, plan.arms))
     comparable = []
     for entry in runs(workspace.runs_folder):
         is_finished = entry.state == "finished" and entry.last_row is not None
         if is_finished and _device(entry) == plan.environment["device"]:
             comparable.append(entry)
-    factors = (_factor(entry, pace) for entry in sorted(comparable, key=_age))
+    factors = (_factor(entry, pace, planned_steps) for entry in sorted(comparable, key=_age))
     # a factor is above 0: only None is left out
     earlier = list(itertools.islice(filter(None, factors), MAX_EARLIER_RUNS))
     if not earlier:
         return pace
     basis = _describe_earlier_runs(len(earlier))
     return replace(pace, factor=statistics.median(earlier), basis=basis)
+
+
+def step_work(arm: PlannedArm) -> StepWork:
+    """What a step of the last stage of an arm takes."""
+    n_calls = n_block_calls(arm.run.last_architecture, arm.run.last.training.n_micro_batches)
+    return StepWork(arm.step_cost.training_flops, n_calls)
+
+
+def _is_like(step: StepWork, planned_steps: Sequence[StepWork]) -> bool:
+    """Is a step as large as one of those of a plan, within a factor?"""
+    for planned in planned_steps:
+        flops = step.flops / planned.flops
+        blocks = step.n_block_steps / planned.n_block_steps
+        if all(1 / LIKE_SIZE <= ratio <= LIKE_SIZE for ratio in (flops, blocks)):
+            return True
+    return False
 
 
 def measure_pace(device: torch.device) -> StepPace:
@@ -109,16 +130,21 @@ def _age(entry: RunEntry) -> float:
     return -(entry.folder / ROWS_FILE).stat().st_mtime
 
 
-def _factor(entry: RunEntry, pace: StepPace) -> float | None:
+def _factor(entry: RunEntry, pace: StepPace, planned_steps: Sequence[StepWork]) -> float | None:
     """How much longer a run took than a pace says, the median between rows: what is measured now
-    and then is not counted, nor what older runs have compiled.
+    and then is not counted, nor what older runs have compiled. None where its steps are not of
+    like size.
     """
     try:
-        stage = read_stages(entry.folder)[0]
+        stage = read_stages(entry.folder)[-1]  # whose rows they are
         architecture = parse_architecture(stage["architecture"])
         n_calls = n_block_calls(architecture, stage["training"]["n_micro_batches"])
+        last_row = entry.last_row or {}
+        own_step = StepWork(last_row["dense_flops"] / (last_row["step"] + 1), n_calls)
+        if not _is_like(own_step, planned_steps):
+            return None
         spans = list(_row_spans(entry, n_calls))
-    except (ParibusError, LookupError, TypeError, ValueError):
+    except (ParibusError, ArithmeticError, LookupError, TypeError, ValueError):
         return None
     factors = [seconds / pace.seconds(work) for seconds, work in spans if work.flops > 0]
     if not factors:

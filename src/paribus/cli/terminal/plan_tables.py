@@ -19,6 +19,7 @@ from paribus.cli.terminal.power_table import (
     rough_or_none,
 )
 from paribus.design import Plan, StudyCost, group_identical_arms
+from paribus.design.alarms import Alarm
 from paribus.design.arms import width_notes
 from paribus.design.ladder import Rung
 from paribus.design.proposed_jobs import ProposedJobs
@@ -56,6 +57,17 @@ STYLES = {
 }
 OPEN_SEED_COUNTS = (5, 10, 20)  # at which the power of an open design is printed
 USUAL_DIFFERENCE = 2.0  # in sd of the paired difference: what the power of a check is told of
+
+
+def print_alarms(alarms: Iterable[Alarm], page: Console) -> None:
+    """Print what is alarming, each with the line that cures it."""
+    for alarm in alarms:
+        page.print(
+            f"alarm      {alarm.text}; write {alarm.cure}",
+            style="bold red",
+            soft_wrap=True,
+            markup=False,
+        )
 
 
 def print_control_table(lines: Iterable[ControlLine], page: Console, every: bool) -> None:

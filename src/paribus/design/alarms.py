@@ -1,0 +1,179 @@
+"""What is alarming in a plan: said before anything else, each with the line of TOML that cures it.
+
+A study can be valid and still run for months, fill the disk, or have too few seeds to decide
+anything.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from paribus.analyse import PastStudies, detectable_effect
+from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.design.plan import Plan
+from paribus.design.quantities import PlannedArm
+from paribus.design.study_cost import STUDY_SECONDS, StudyCost, run_seconds, study_bytes
+from paribus.report.numbers import format_duration, format_size, rough
+from paribus.runtime import select_device
+from paribus.spec.design import OPEN_SEEDS
+from paribus.workspace import Workspace
+
+LONGEST_SECONDS = 24 * 3600.0
+MOST_MARGINS = 10.0  # that the least effect which is found may come to
+MOST_SDS = 5.0  # that it may come to where nothing is known of the noise
+MOST_SEEDS = 100
+SPARE_SHARE = 0.95  # of what is allowed, that a cure uses
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What is alarming, and the line of TOML that cures it."""
+
+    text: str
+    cure: str
+
+
+def plan_alarms(
+    plan: Plan, cost: StudyCost, workspace: Workspace, past: PastStudies
+) -> tuple[Alarm, ...]:
+    """What is alarming in a plan: its time, its disk, and what it can find."""
+    return (
+        *_time_alarm(plan, cost, workspace),
+        *_disk_alarm(plan, cost, workspace),
+        *_power_alarm(plan, past),
+    )
+
+
+def _time_alarm(plan: Plan, cost: StudyCost, workspace: Workspace) -> Iterator[Alarm]:
+    if cost.seconds <= LONGEST_SECONDS:
+        return
+    text = (
+        f"about {format_duration(cost.seconds)} of runs one after another, more than"
+        f" {format_duration(LONGEST_SECONDS)} ({cost.basis})"
+    )
+    fixed = STUDY_SECONDS + cost.n_runs * run_seconds(select_device(workspace.device).type)
+    share = SPARE_SHARE * (LONGEST_SECONDS - fixed) / (cost.seconds - fixed)
+    if share <= 0:
+        n_seeds = max(MIN_SEEDS, int(len(plan.seeds) * LONGEST_SECONDS / cost.seconds))
+        yield Alarm(text, f"seeds = {n_seeds}")
+        return
+    yield Alarm(text, "; ".join(_step_lines(plan, share)))
+
+
+def _step_lines(plan: Plan, share: float) -> Iterator[str]:
+    """The lines that bring every run to a share of its steps."""
+    baseline = plan.arms[0].run
+    for number, stage in enumerate(baseline.stages):
+        where = f"stages.{number}." if len(baseline.stages) > 1 else ""
+        n_steps = max(1, int(stage.training.n_steps * share))
+        yield f"base.{where}training.n_steps = {n_steps}"
+        for arm in plan.arms:
+            if _writes_steps(plan.design.arms.get(arm.name, {}), where):
+                own = max(1, int(arm.run.stages[number].training.n_steps * share))
+                yield f"arms.{arm.name!r}.{where}training.n_steps = {own}".replace("'", '"')
+    ladder = plan.design.ladder
+    if ladder is not None:
+        shorter = [float(f"{one * share:.2g}") for one in ladder.tokens_per_parameter]
+        yield f"ladder.tokens_per_parameter = {shorter}"
+
+
+def _writes_steps(table: Mapping[str, Any], where: str) -> bool:
+    """Does the table of an arm have a number of steps of its own?"""
+    here: Any = table
+    for name in f"{where}training.n_steps".split("."):
+        if not isinstance(here, Mapping) or name not in here:
+            return False
+        here = here[name]
+    return True
+
+
+def _disk_alarm(plan: Plan, cost: StudyCost, workspace: Workspace) -> Iterator[Alarm]:
+    place = Path(workspace.runs_folder).absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if cost.n_bytes <= free:
+        return
+    text = (
+        f"about {format_size(cost.n_bytes)} of checkpoints, more than the {format_size(free)} that"
+        f" are free in {place}"
+    )
+    n_steps = max(arm.n_steps for arm in plan.arms)
+    for name, value in (("keep_last", 1), ("checkpoint_every", n_steps)):
+        if study_bytes(_with_training(plan, name, value)) <= free:
+            yield Alarm(text, f"base.training.{name} = {value}")
+            return
+    least = study_bytes(_with_training(plan, "checkpoint_every", n_steps))
+    yield Alarm(
+        text,
+        f"base.training.checkpoint_every = {n_steps} leaves {format_size(least)}; for the rest, use"
+        " --runs with a folder on a larger disk, or a smaller base.architecture",
+    )
+
+
+def _with_training(plan: Plan, name: str, value: int) -> Plan:
+    """The plan with another value in one field of the last training of every arm."""
+
+    def changed(arm: PlannedArm) -> PlannedArm:
+        last = arm.run.last
+        training = last.training.model_copy(update={name: value})
+        return replace(arm, run=arm.run.with_last(last.model_copy(update={"training": training})))
+
+    rungs = [replace(rung, arms=tuple(map(changed, rung.arms))) for rung in plan.rungs]
+    return replace(plan, arms=tuple(map(changed, plan.arms)), rungs=tuple(rungs))
+
+
+def _power_alarm(plan: Plan, past: PastStudies) -> Iterator[Alarm]:
+    if plan.n_comparisons == 0:
+        return
+    n, is_open = len(plan.seeds), plan.design.seeds == OPEN_SEEDS
+    effect = _detectable_sds(plan, n)
+    limit, limit_words = _largest_useful_effect(plan, past)
+    if effect <= limit:
+        return
+    in_unit = ""
+    if past.noise is not None:
+        unit = plan.design.primary.measure.scores.unit
+        in_unit = f", by {past.noise.study} about {rough(effect * past.noise.upper_sd)} {unit}"
+    text = (
+        f"{n} seeds and {plan.n_comparisons} comparisons find no effect below {rough(effect)} sd of"
+        f" the paired difference{in_unit}, at 80 % power, which is more than {limit_words}"
+    )
+    for more in range(n + 1, MOST_SEEDS + 1):
+        if _detectable_sds(plan, more) <= limit:
+            cure = f"--seeds {more}" if is_open else f"seeds = {more}"
+            if plan.design.looks:
+                cure += ", and looks that end there"
+            yield Alarm(text, cure)
+            return
+    yield Alarm(text, "comparisons = [[…]], with those pairs alone that the question needs")
+
+
+def _detectable_sds(plan: Plan, n_seeds: int) -> float:
+    """The least effect that so many seeds find, in spreads of the paired difference."""
+    looks = plan.design.looks
+    alpha = looks[max(looks)] if looks else FAMILY_ALPHA
+    is_open = plan.design.seeds == OPEN_SEEDS
+    return detectable_effect(n_seeds, plan.n_comparisons, alpha=alpha, open_ended=is_open)
+
+
+def _largest_useful_effect(plan: Plan, past: PastStudies) -> tuple[float, str]:
+    """The effect, in spreads of the paired difference, above which finding it decides nothing."""
+    limits: list[tuple[float, str]] = []
+    if past.noise is not None:
+        sd, unit = past.noise.upper_sd, plan.design.primary.measure.scores.unit
+        margin = plan.design.primary.margin
+        if isinstance(margin, float | int):
+            words = f"{MOST_MARGINS:g} margins of {margin:g} {unit}"
+            limits.append((MOST_MARGINS * margin / sd, words))
+        if past.control_effect is not None:
+            words = f"what a control was worth, {rough(past.control_effect)} {unit}"
+            limits.append((past.control_effect / sd, words))
+    if not limits:
+        return MOST_SDS, f"{MOST_SDS:g} sd"
+    return min(limits)

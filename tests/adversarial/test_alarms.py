@@ -1,0 +1,140 @@
+"""Plans that are valid and alarming: too long, too large for the disk, or unable to decide. The
+cure that is named cures.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from sly_designs import sly_table
+
+from paribus.analyse import PastStudies
+from paribus.analyse.past_noise import PastNoise
+from paribus.cli.plan import command
+from paribus.design import estimate_cost, training_pace
+from paribus.design.alarms import Alarm, plan_alarms
+from paribus.design.plan import Plan
+from paribus.design.training_pace import StepPace
+from paribus.workspace import Workspace
+
+NOTHING_KNOWN = PastStudies(None, None)
+TWO_ARMS = 'factor = "architecture.mask"\n[arms.plain]\n[arms.w]\narchitecture.mask = "causal & '
+SHORT = f'{TWO_ARMS}window(5)"\n'
+LONG = f"base.training.n_steps = 10_000_000\nbase.training.checkpoint_every = 5_000_000\n{SHORT}"
+EVERY_STEP = "base.training.checkpoint_every = 1\n"
+LARGE = f"base.architecture.d_model = 8192\n{EVERY_STEP}{SHORT}"
+SIX_ARMS = 'factor = "architecture.mask"\n[arms.plain]\n'
+for width in (3, 5, 7, 9, 11):
+    SIX_ARMS += f'[arms.w{width}]\narchitecture.mask = "causal & window({width})"\n'
+
+
+class _Usage(NamedTuple):
+    free: int
+
+
+@pytest.fixture(autouse=True)
+def known_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose speed is known."""
+    pace = StepPace(flops_per_second=1e9, block_seconds=0.01, basis="for a test")
+    monkeypatch.setattr(training_pace, "measure_pace", lambda _: pace)
+
+
+def _alarms(plan: Plan, folder: Path, past: PastStudies = NOTHING_KNOWN) -> tuple[Alarm, ...]:
+    workspace = Workspace(folder, device="cpu")
+    return plan_alarms(plan, estimate_cost(plan, workspace), workspace, past)
+
+
+def test_a_plan_of_months_says_so_and_how_many_steps_a_day_has(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    (alarm,) = _alarms(plan_design(LONG), tmp_path)
+    assert "of runs one after another, more than 24.0 h" in alarm.text
+    assert alarm.cure.startswith("base.training.n_steps = ")
+    cured = alarm.cure + LONG[LONG.index("\n") :]
+    assert _alarms(plan_design(cured), tmp_path) == ()
+
+
+def test_an_arm_with_steps_of_its_own_is_cured_too(plan_design: Any, tmp_path: Path) -> None:
+    longer = """
+    factor = "training.n_steps"
+    base.training.n_steps = 10_000_000
+    base.training.checkpoint_every = 5_000_000
+    [arms.plain]
+    [arms.other]
+    training.n_steps = 9_000_000
+    """
+    (alarm,) = _alarms(plan_design(longer), tmp_path)
+    assert 'arms."other".training.n_steps = ' in alarm.cure
+
+
+def test_checkpoints_that_do_not_fit_say_so_and_which_are_kept(
+    plan_design: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_design(LARGE)
+    n_bytes = estimate_cost(plan, Workspace(tmp_path, device="cpu")).n_bytes
+    for share, cure in ((0.7, "keep_last = 1"), (0.4, "checkpoint_every = 12")):
+        monkeypatch.setattr(
+            shutil, "disk_usage", lambda _, share=share: _Usage(int(share * n_bytes))
+        )
+        (alarm,) = [one for one in _alarms(plan, tmp_path) if "checkpoints" in one.text]
+        assert "are free in" in alarm.text
+        assert alarm.cure == f"base.training.{cure}"
+        rest = LARGE if cure.startswith("keep") else LARGE.replace(EVERY_STEP, "")
+        alarms = _alarms(plan_design(f"{alarm.cure}\n{rest}"), tmp_path)
+        assert not [one for one in alarms if "checkpoints" in one.text]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: _Usage(int(0.1 * n_bytes)))
+    (alarm,) = [one for one in _alarms(plan, tmp_path) if "checkpoints" in one.text]
+    assert "for the rest, use --runs" in alarm.cure
+
+
+def test_six_arms_with_three_seeds_are_told_that_they_decide_nothing(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    (alarm,) = _alarms(plan_design(SIX_ARMS), tmp_path)
+    assert "3 seeds and 5 comparisons find no effect below 7.3 sd" in alarm.text
+    assert alarm.text.endswith("which is more than 5 sd")
+    assert alarm.cure == "seeds = 4"
+    assert _alarms(plan_design(f"{alarm.cure}\n{SIX_ARMS}"), tmp_path) == ()
+    assert _alarms(plan_design(SHORT), tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("past", "said"),
+    [
+        (PastStudies(PastNoise(0.5, "before", 9), None), "more than 10 margins of 0.1"),
+        (PastStudies(PastNoise(0.1, "before", 9), 0.3), "what a control was worth, 0.3 bits"),
+        (PastStudies(PastNoise(0.001, "before", 9), 0.3), None),
+    ],
+)
+def test_the_noise_of_a_study_before_says_what_is_of_no_use(
+    plan_design: Any, tmp_path: Path, past: PastStudies, said: str | None
+) -> None:
+    plan = plan_design(SHORT)
+    alarms = _alarms(plan, tmp_path, past)
+    if said is None:
+        assert alarms == ()
+        return
+    (alarm,) = alarms
+    assert said in alarm.text
+    assert "by before about" in alarm.text
+    n_seeds = int(alarm.cure.removeprefix("seeds = "))
+    assert _alarms(plan_design(f"seeds = {n_seeds}\n{SHORT}"), tmp_path, past) == ()
+    assert _alarms(plan_design(f"seeds = {n_seeds - 1}\n{SHORT}"), tmp_path, past) != ()
+
+
+def test_the_command_begins_with_it_and_so_does_its_json(
+    tmp_path: Path, study_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "six.json"
+    path.write_text(json.dumps(sly_table(SIX_ARMS)))
+    options = {"runs": tmp_path / "runs", "cache": study_cache, "device": "cpu"}
+    command(str(path), **options)
+    shown = capsys.readouterr().out
+    assert shown.startswith("alarm      3 seeds and 5 comparisons")
+    assert "; write seeds = 4\n" in shown
+    command(str(path), **options, json=True)
+    written = json.loads(capsys.readouterr().out)
+    assert next(iter(written)) == "alarms"
+    assert [one["cure"] for one in written["alarms"]] == ["seeds = 4"]
