@@ -39,8 +39,9 @@ from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, Corpus
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, SpanCorruption
 from paribus.spec.run import Stage
 from paribus.spec.training import Training
-from paribus.train.learner import DECAYED_ROLES, Learner
+from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
+from paribus.train.optimizers import DECAYED_ROLES
 from paribus.train.schedule import learning_rate_at
 
 SIZE = {"d_model": 256, "n_layers": 4, "n_heads": 4, "n_vocab": 4096}
