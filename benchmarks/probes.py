@@ -27,7 +27,7 @@ from paribus.probe.texts import ProbeText, ProbeTexts
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import select_device
 from paribus.spec import load
-from paribus.spec.probes import PROBES, load_probe
+from paribus.spec.probes import PROBES, HeldOutProbe, load_probe
 from paribus.watcher import Watcher
 
 NOT_HERE = ("experts", "corruption", "descent", "in-context")  # a GPT-2 has nothing to show there
@@ -66,6 +66,7 @@ def main() -> None:
             settings = {"start": False} if "start" in PROBES[kind].model_fields else {}
             n_texts = asked.spectra if kind == "rank" else asked.texts
             probe = load_probe(kind, {"n_texts": n_texts, **settings})
+            assert isinstance(probe, HeldOutProbe)
             if device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats()
             begin = time.perf_counter()

@@ -204,7 +204,7 @@ def numbers_of_all(home: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--compare", type=Path, metavar="FILE")
     wanted = parser.parse_args()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from paribus.runtime import select_device
 from paribus.spec import load
 from paribus.spec.objectives import CausalLM, MixtureComponent
 
-SIZES = {
+SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"n_layers": 2, "d_model": 64, "n_heads": 2},
     "small": {"n_layers": 4, "d_model": 256, "n_heads": 4},
     "large": {"n_layers": 12, "d_model": 768, "n_heads": 12},

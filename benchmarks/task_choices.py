@@ -120,18 +120,24 @@ def lm_eval_seconds(
     words = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer.library, eos_token="<|end|>", pad_token="<|end|>"
     )
-    model = GPT2LMHeadModel(config).to(where, data_type(where))
-    harness = HFLM(pretrained=model, tokenizer=words, device=str(where), batch_size=batch_size)
+    model = GPT2LMHeadModel(config)
+    torch.nn.Module.to(model, where, data_type(where))
+    make_harness: Any = HFLM  # its decorator hides its parameters
+    harness = make_harness(
+        pretrained=model, tokenizer=words, device=str(where), batch_size=batch_size
+    )
 
     def work() -> None:
         requests: list[Instance] = []
+        options: list[str] = []
         for item in items:
             for option in item.options:
                 requests.append(Instance("loglikelihood", {}, ("", option), 0))
+                options.append(option)
         scores = harness.loglikelihood(requests, disable_tqdm=True)
         with tempfile.TemporaryFile("w") as file:
-            for request, (nats, is_greedy) in zip(requests, scores, strict=True):
-                row = {"text": request.args[1], "nats": nats, "greedy": is_greedy}
+            for option, (nats, is_greedy) in zip(options, scores, strict=True):
+                row = {"text": option, "nats": nats, "greedy": is_greedy}
                 file.write(json.dumps(row) + "\n")
 
     return time_of(work, where)

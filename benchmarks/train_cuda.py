@@ -177,6 +177,7 @@ def minimal(built: TokenisedCorpus) -> Side:
     model = twin(build(gpt(), seed=1, device=DEVICE), LENGTH)
     asked = stage(built, CausalLM())
     given = asked.training.optimizer
+    assert isinstance(given, AdamW)
     lessons = ProblemLoader(built, asked, False, False, pin_memory=True)
     no_decay = [p for name, p in model.named_parameters() if p.dim() < 2 or "places" in name]
     decay = [p for name, p in model.named_parameters() if p.dim() == 2 and "places" not in name]

@@ -38,7 +38,7 @@ from paribus.spec import load, parameters
 from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, Corpus
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, SpanCorruption
 from paribus.spec.run import Stage
-from paribus.spec.training import Training
+from paribus.spec.training import AdamW, Training
 from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
 from paribus.train.optimizers import DECAYED_ROLES
@@ -113,6 +113,7 @@ def theirs(name: str, built: TokenisedCorpus) -> Step:
     model.train()
     training = asked.stage.training
     given, decaying = training.optimizer, _decaying(preset)
+    assert isinstance(given, AdamW)
     groups: dict[bool, list[torch.nn.Parameter]] = {True: [], False: []}
     for name, parameter in model.named_parameters():
         groups[name in decaying].append(parameter)
@@ -165,6 +166,7 @@ def _peer_loss(model: torch.nn.Module, problem: Problem) -> torch.Tensor:
         logits = model(input_ids=inputs.source.tokens_BT, decoder_input_ids=inputs.tokens_BT).logits
     else:
         prefix = inputs.layout.prefix
+        assert isinstance(prefix, int)
         seen = {"attention_mask": _prefix_mask(inputs.layout.length, prefix)} if prefix else {}
         logits = model(input_ids=inputs.tokens_BT, **seen).logits
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)

@@ -72,7 +72,8 @@ class Sweep:
     def one_parabola(self) -> tuple[float, float]:
         """log₂ of the vertex of a parabola through all rates that did not diverge."""
         there = [(log2(rate), score) for rate, score in self.points if score is not None]
-        a, b, _ = np.polyfit(*zip(*there, strict=True), 2)
+        rates, scores = zip(*there, strict=True)
+        a, b, _ = np.polyfit(rates, scores, 2)
         return float(-b / (2 * a)), 0.0
 
 
