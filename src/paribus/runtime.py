@@ -151,8 +151,8 @@ def numpy_generator(seed: int, *names: Name) -> np.random.Generator:
 def numpy_generator_per_name(
     seed: int, *names: Name, last_names: Iterable[Name]
 ) -> Iterator[np.random.Generator]:
-    """What `numbers` gives for these names and each last one: one generator keyed anew, to be
-    used before the next.
+    """What `numpy_generator` gives for these names and each last one: one generator keyed anew, to
+    be used before the next.
     """
     source = np.random.Philox(key=0)
     fresh, draws = source.state, np.random.Generator(source)

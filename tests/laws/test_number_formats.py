@@ -23,6 +23,15 @@ def test_the_page_and_the_terminal_round_numbers_in_one_place() -> None:
                 )
 
 
+def test_templates_round_no_number() -> None:
+    """What a page shows is text before it comes to the template."""
+    templates = sorted((ROOT / "report").glob("*.jinja"))
+    assert templates
+    for path in templates:
+        found = re.findall(r"\|\s*(?:format|round)\b", path.read_text("utf-8"))
+        assert not found, f"{path} rounds numbers; use paribus.report.numbers"
+
+
 def test_the_law_finds_forms_that_round() -> None:
     assert set(rounding_forms(ast.parse('f"{loss:.4f} {rate:.3g} {share:+.2f}"'))) == {
         ".4f",

@@ -34,8 +34,8 @@ class Comparison:
     """What n paired seeds say of one arm against another; a positive effect is better.
 
     `low` and `high` have level 1 − α*, α* = share / comparisons; the inner ones `inner_level`, 1 −
-    2α*. Where each seed has a margin of its own, `margin` is their mean and `beside` holds what
-    decides: intervals of gain − margin and of gain + margin. `sign_flip`, `leave_one_out` and
+    2α*. Where each seed has a margin of its own, `margin` is their mean and `margin_intervals` hold
+    what decides: intervals of gain − margin and of gain + margin. `sign_flip`, `leave_one_out` and
     `remarks` describe and decide nothing. `advice` is there where the verdict is inconclusive.
     """
 

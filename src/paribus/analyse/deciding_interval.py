@@ -29,7 +29,7 @@ class DecidingInterval:
     is_one_sided: bool = False
 
     def digits_needed(self, number_format: NumberFormat, min_digits: int) -> int:
-        """How many digits show both ends on their side of the margin: `least`, or as many more
+        """How many digits show both ends on their side of the margin: `min_digits`, or as many more
         as it takes.
         """
         for n in range(min_digits, MAX_DIGITS):
@@ -55,8 +55,8 @@ def deciding_interval(
     """What decided where a verdict speaks of the margin; None where the outer interval decides
     alone.
 
-    `beside` has the lower end of gain + margin and the upper end of gain − margin, where each seed
-    has its margin.
+    `margin_ends` are the lower end of gain + margin and the upper end of gain − margin, where each
+    seed has its margin.
     """
     one_sided = verdict.word == "not worse"
     speaks = one_sided or verdict.word == "equivalent" or verdict.detail == LESS_THAN_MARGIN

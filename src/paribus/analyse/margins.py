@@ -22,7 +22,7 @@ NO_LENGTHS = "which this study cannot price: it has no runs of other lengths"
 
 @dataclass(frozen=True)
 class Margins:
-    """The margin against each arm: a number, one by seed, or None with the reason in `words`."""
+    """The margin against each arm: a number, one by seed, or None; `description` has the reason."""
 
     against: Mapping[str, SeedMargin | None]
     description: str

@@ -26,8 +26,8 @@ class Multiplier:
     other's score.
 
     `low` and `high` join the noise of the effect and of the curve. A value of 0 is less than
-    `least`, the shortest length, and an infinite one more than 2: nothing is read beyond them. A
-    value above 1 is extrapolated. The ends are None where there is no interval yet, all are None
+    `min_factor`, the shortest length, and an infinite one more than 2: nothing is read beyond them.
+    A value above 1 is extrapolated. The ends are None where there is no interval yet, all are None
     where the curve gives none, with the reason.
     """
 

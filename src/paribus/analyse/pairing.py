@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from paribus.errors import SpecError
 
-MIN_SEEDS = 5
+MIN_PAIRED_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def pairing(baseline: Sequence[float], arm: Sequence[float], level: float = 0.95
         )
     a, b = np.asarray(baseline, dtype=np.float64), np.asarray(arm, dtype=np.float64)
     n = len(a)
-    if n < MIN_SEEDS or not (a.std() and b.std()):
+    if n < MIN_PAIRED_SEEDS or not (a.std() and b.std()):
         return None
     ratio = float((b - a).var(ddof=1) / (a.var(ddof=1) + b.var(ddof=1)))
     rho = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))

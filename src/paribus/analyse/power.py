@@ -164,8 +164,8 @@ def always_valid_t(n: int, alpha: float = 0.05, variance: float = MIXTURE_VARIAN
     """The |t| that, under no effect, is ever exceeded at any number of seeds with chance at
     most alpha.
 
-    Where `evidence` reaches 1/α. Infinite where n seeds cannot reach it: at α = 0.05, up to 3
-    seeds.
+    Where `log_likelihood_ratio` reaches ln 1/α. Infinite where n seeds cannot reach it: at α =
+    0.05, up to 3 seeds.
     """
     if log1p(n * variance) * (n - 1) / 2 <= -log(alpha):  # the limit of the evidence for t → ∞
         return inf

@@ -26,9 +26,9 @@ _MAX_LOG = 700.0  # whose exponential is still finite
 class SignTest:
     """What the signs of gains say of their median, at any number of seeds.
 
-    `e` is the evidence now, `largest` the most there was after any seed so far; under a median of
-    zero the largest reaches 1/α with chance at most α. `speaks` where it did, for a median on the
-    side `favours_gain`.
+    `e_value` is the evidence now, `max_e_value` the most there was after any seed so far; under a
+    median of zero the largest reaches 1/α with chance at most α. It `rejects` where it did, for a
+    median on the side `favours_gain`.
     """
 
     n: int

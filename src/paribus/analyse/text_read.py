@@ -15,7 +15,7 @@ StageEpochs = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class TextRead:
-    """What one arm reads in all its steps; `question` is its corpus, with the tokenizer, and
+    """What one arm reads in all its steps; `task` is its corpus, with the tokenizer, and
     its objective.
     """
 

@@ -89,7 +89,7 @@ def distance_to_other_verdict(comparison: Comparison) -> float:
 def _distance_of_difference(
     comparison: Comparison, min_gain: float, within: float, beyond: float
 ) -> float:
-    """Of a difference of at least `least`, which is `within` the margin or `beyond` it for sure."""
+    """Of a difference of at least `min_gain`, which is `within` the margin or `beyond` it."""
     return {LESS_THAN_MARGIN: min(min_gain, within), MORE_THAN_MARGIN: beyond}.get(
         comparison.verdict.detail, min_gain
     )

@@ -135,9 +135,9 @@ def decide_verdict(
 
     `outer` [L, U] has level 1 − α and decides on a difference: L > 0 or U < 0. `inner` has level 1
     − 2α and lies inside (−Δ, Δ) exactly when both one-sided tests against the margin Δ reject at α.
-    Where each seed has a margin of its own, `beside` holds what decides, and `margin` is their
-    mean. A test of "not worse" is one-sided: it asks whether the lower end of the inner interval
-    lies above −Δ.
+    Where each seed has a margin of its own, `margin_intervals` hold what decides, and `margin` is
+    their mean. A test of "not worse" is one-sided: it asks whether the lower end of the inner
+    interval lies above −Δ.
     """
     size = "within the margin"
     if margin is not None:

@@ -38,7 +38,7 @@ def size_on_disk(status: os.stat_result) -> int:
 
 @dataclass
 class DecompressionLimit:
-    """What the files of one source may still come to; `asked` is its max_unpacked."""
+    """What the files of one source may still come to; `max_unpacked` is what the source allows."""
 
     max_unpacked: int | None
     n_bytes_on_disk: int

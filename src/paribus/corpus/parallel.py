@@ -22,7 +22,7 @@ def worker_count(n_workers: int | None) -> int:
 def map_in_order(
     pool: Executor, function: Callable[[Task], Result], tasks: Iterable[Task], max_waiting: int
 ) -> Iterator[Result]:
-    """What is made of each, in the order given; no more than `ahead` wait to be taken."""
+    """What is made of each, in the order given; no more than `max_waiting` wait to be taken."""
     waiting: deque[Future[Result]] = deque()
     for one in tasks:
         waiting.append(pool.submit(function, one))

@@ -19,7 +19,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 @dataclass
 class Progress(Watcher):
-    """One stage after another, each with its amount of work; silent where not `shown`."""
+    """One stage after another, each with its amount of work; silent where not `is_shown`."""
 
     is_shown: bool = False
     _stage: str = ""

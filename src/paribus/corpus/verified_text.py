@@ -99,7 +99,7 @@ def _restamp_file(text: VerifiedText, name: str) -> FileStamp:
 
 
 def _stamp_file(path: Path, expected_sha256: str | None) -> FileStamp:
-    """A file read now; `wanted` is what its sha256 must be."""
+    """A file read now; `expected_sha256` is what its sha256 must be."""
     with explained(path, "read", REMEDY):
         stat, sha256 = path.stat(), file_sha256(path)
     if expected_sha256 not in (None, sha256):

@@ -211,8 +211,8 @@ def chosen_fields(
     """Every field of a run that somebody or a default chose; not the sizes that follow from
     text and training.
 
-    `written` is the table of its architecture. Whether the base, an arm or a change wrote a field
-    makes no difference.
+    `architecture_table` is the table of its architecture. Whether the base, an arm or a change
+    wrote a field makes no difference.
     """
     table = run_table(run, numbers_stages)
     for name in derived_sizes(run.stages):

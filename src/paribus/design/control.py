@@ -101,8 +101,8 @@ def field_lines(
 ) -> tuple[ControlLine, ...]:
     """A line for each field of a run.
 
-    `moved` says of each arm which paths a match or a budget moved, and for what; `tuned` is the
-    protocol of the rate.
+    `moved_notes` say of each arm which paths a match or a budget moved, and for what;
+    `tuning_description` is the protocol of the rate.
     """
     lines, paths = [], dict[str, None]()
     for arm in arms:

@@ -75,7 +75,7 @@ def evaluate_checkpoint(
     device: torch.device,
     n_sequences: int = N_SEQUENCES,
 ) -> Evaluation:
-    """The answers of any checkpoint to items of `built`.
+    """The answers of any checkpoint to items of `dataset`.
 
     Those of a run's newest checkpoint are kept with the run, those of one that lies by itself
     beside it. Those of an earlier checkpoint of a run are not kept: they would take the place of

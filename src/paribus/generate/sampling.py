@@ -61,10 +61,10 @@ def continuation(
     """What follows each context: the likeliest token at temperature 0, else one drawn
     by (seed, row, place).
 
-    `inputs_BT` are contexts as `layout` lays them, and `opening` opens each answer without being
-    part of it. Contexts of several lengths stand at the left of their rows, and `lengths_B` says
-    how long each is. After one of the layout's ends, where `is_done` says so of a row's tokens, or
-    where the window has no more room, a row is padded.
+    `inputs_BT` are contexts as `layout` lays them, and its `opening` opens each answer without
+    being part of it. Contexts of several lengths stand at the left of their rows, and `lengths_B`
+    says how long each is. After one of the layout's ends, where `is_done` says so of a row's
+    tokens, or where the window has no more room, a row is padded.
     """
     n_rows = len(inputs_BT)
 

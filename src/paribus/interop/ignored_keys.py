@@ -49,7 +49,7 @@ def _names_known_classes(auto_map: Mapping[str, Any], classname: str) -> bool:
 
 
 def ignored_key_notes(extra_config: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each key among `kept` that was passed over."""
+    """A sentence for each key of `extra_config` that was passed over."""
     for name in extra_config:
         if name == AUTO_MAP:
             yield (

@@ -120,8 +120,8 @@ def architecture_from_config(
 def canonical_tensors(
     tensors: Mapping[str, Tensor], family: ModelFamily, config: Config, where: Path
 ) -> dict[str, Tensor]:
-    """Tensors by the names `pairs` knows: prefixed, unfused, without copies and without what is
-    passed over.
+    """Tensors by the names that `tensor_pairs` of the family knows: prefixed, unfused, without
+    copies and without what is passed over.
     """
     bare = not any(name.startswith(family.prefix) for name in tensors)
     tensors_by_name: dict[str, Tensor] = {}

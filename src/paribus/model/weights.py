@@ -41,7 +41,9 @@ Shapes = Mapping[str, tuple[int, ...]]
 def save(
     model: Transformer, folder: str | Path, extra_config: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a checkpoint into a new or empty folder; `kept` is what `import_` kept of a config."""
+    """Write a checkpoint into a new or empty folder; `extra_config` is what `import_` kept of a
+    config.
+    """
     with atomic_folder(folder) as draft:
         write_checkpoint(draft, model, extra_config)
 

@@ -65,8 +65,8 @@ class RowWriter:
     """
 
     def __init__(self, path: Path, environment_changes: Sequence[str] = ()):
-        """`changed` is marked in every row: what of the environment is not what the run was
-        started under.
+        """`environment_changes` are marked in every row: what of the environment is not what the
+        run was started under.
         """
         last = last_row(path)
         self.path = path

@@ -199,7 +199,7 @@ def format_line_values(
     path: str, values: Sequence[Any], format_other: Callable[[Any], str]
 ) -> list[str]:
     """The values of one line of the control table; large numbers in short, what else there is
-    as `other` writes it.
+    as `format_other` writes it.
     """
     digits = distinguishing_digits([value for value in values if _is_large(path, value)])
     format_large = format_flops if "flops" in path else format_count

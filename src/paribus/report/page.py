@@ -51,7 +51,7 @@ from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.mask_gallery import SIDE, mask_gallery
 from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
-from paribus.report.numbers import score_decimals, true_minus
+from paribus.report.numbers import true_minus
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
 from paribus.report.page_frame import csv_data_url, render_template
 from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
@@ -70,6 +70,7 @@ from paribus.report.tables import (
     INSIDE_NOTE,
     SECONDARY_HEADING,
     control_rows,
+    gain_moments,
     inside_tables,
     score_summary,
     secondary_tables,
@@ -186,7 +187,7 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "seeds": seed_lines(report),
         "seeds_by_arm": seed_table(report, column),
         "summary": score_summary(report, column),
-        "decimals": score_decimals(report.measure.unit),
+        "gain_summary": list(map(gain_moments, report.findings.arms)),
         "behind": detail_lines(report),
         "behind_heading": details_heading(report),
         "other_heading": SECONDARY_HEADING,

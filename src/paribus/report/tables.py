@@ -119,12 +119,12 @@ def seed_table(report: ReportData, column: str) -> tuple[tuple[str, ...], list[t
         lines.append((arm, *scores, *summaries[place]))
     for place, arm in enumerate(report.findings.arms):
         gains = [line.gains[place] for line in seeds]
-        lines.append((f"gain of {report.findings.label(arm)}", *gains, *_gain_moments(arm)))
+        lines.append((f"gain of {report.findings.label(arm)}", *gains, *gain_moments(arm)))
     names = [f"seed {line.seed}" for line in seeds]
     return ("", *names, "mean", "spread"), lines
 
 
-def _gain_moments(arm: ArmFinding) -> tuple[str, str]:
+def gain_moments(arm: ArmFinding) -> tuple[str, str]:
     """Mean and spread of a comparison's gains."""
     comparison = arm.judgement.comparison
     if comparison is None:

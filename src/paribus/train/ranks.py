@@ -67,7 +67,7 @@ class Ranks:
         return message[0]
 
     def leader_first(self, function: Callable[[], T]) -> T:
-        """What `act` makes: the leading rank first, the others when it is done and its files
+        """What `function` makes: the leading rank first, the others when it is done and its files
         are there.
         """
         result = function() if self.is_leader else None
