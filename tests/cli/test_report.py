@@ -4,6 +4,7 @@ torch.
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ from handmade_study import GAINS, SEEDS, make_study, make_study_at_look
 import paribus as pb
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.escapes import SafeConsole
+from paribus.record import existing_study
+from paribus.record.checksums import write_listed_file
+from paribus.record.file_names import ROWS_FILE
 from paribus.report import formats
 
 ROOT = Path(__file__).parents[2]
@@ -204,3 +208,33 @@ def test_help_needs_no_torch(tmp_path):
     assert "report" in told.stdout
     assert "demo" in told.stdout
     assert blocked("report", "--help", cwd=tmp_path).returncode == 0
+
+
+def test_runs_are_made_again_where_that_is_asked(
+    ask, finished_home: Path, study_cache: Path, tmp_path: Path
+) -> None:
+    own = ["--runs", str(finished_home), "--format", "md", "--out", str(tmp_path)]
+    cache = ["--cache", str(study_cache)]
+    told = ask("report", "little", *own, "--verify", "1", "--draw", "a word", *cache)
+    assert told.status == 0
+    assert "made again, drawn by --draw a word:" in told.out
+    assert told.out.splitlines()[-1].endswith("equal to the bit")
+    told = ask("report", "little", *own, "--draw", "a word")
+    assert told.status == 2
+    assert "--draw goes with --verify, which is not given" in told.err
+    told = ask("report", "little", *own, *cache)
+    assert "--cache goes with --verify, which is not given" in told.err
+
+
+def test_a_run_that_is_not_the_recorded_one_ends_with_status_1(
+    ask, finished_home: Path, study_cache: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    study = existing_study(tmp_path / "runs", "little")
+    for cell in study.read_cells():
+        folder = study.root / cell.run
+        content = (folder / ROWS_FILE).read_text().replace('"nats": ', '"nats": 1')
+        write_listed_file(folder, ROWS_FILE, content.encode())
+    told = ask("report", "little", "--verify", "1", "--cache", str(study_cache))
+    assert told.status == 1
+    assert "1 of 1 runs of little, made again, are not what the study holds" in told.err

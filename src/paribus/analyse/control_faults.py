@@ -4,8 +4,7 @@ the runs of the arms are covered, so a report works it out again from them.
 For each field: its value in each arm, whether it is equal in every pair that is compared, and
 whether it is the factor. For each quantity: what the sizes, the work and the environment of the
 plan come to. Whether a difference could have been avoided is tried out on the spec alone. What
-masks and objectives forbid takes a model to find out: there the table is believed, and `paribus
-report --verify` plans the design again.
+masks and objectives forbid takes a model to find out: there the table is believed.
 """
 
 from __future__ import annotations

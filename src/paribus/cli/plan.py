@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from paribus.analyse import past_studies
+from paribus.analyse.seal import plan_seal
 from paribus.cli.terminal.arguments import DesignSettingsOption, JsonOption, parse_settings
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, CacheOption, DeviceOption, RunsOption
@@ -156,7 +157,8 @@ def command(
         if not json:
             print_control_table(fault.lines, page, every)
         raise
-    departure = freeze_or_describe_departure(study_plan, open_study(runs, study_plan.name))
+    study = open_study(runs, study_plan.name)
+    departure = freeze_or_describe_departure(study_plan, study)
     past = past_studies(runs, study_plan.design.primary.measure.model_dump(mode="json"))
     cost = estimate_cost(study_plan, workspace)
     alarms = plan_alarms(study_plan, cost, workspace, past)
@@ -180,6 +182,7 @@ def command(
     if departure is None:
         lock = f"{runs}/{STUDIES}/{study_plan.name}/{PLAN_LOCK_FILE}"
         page.print(f"frozen     {lock}, {study_plan.fingerprint[:16]}", soft_wrap=True)
+        page.print(f"seal       {plan_seal(study)}", soft_wrap=True)
     else:
         page.print(f"not frozen {departure}", soft_wrap=True)
 

@@ -3,8 +3,9 @@
 The same command resumes an interrupted study. If the design leaves the number of seeds open,
 --seeds N runs it with N seeds, and a larger N later adds to the same study. If the design lists its
 seeds and all of them are run, --seeds N makes a new study, NAME-2, with N fresh seeds and verdicts
-of its own. Exit status: 3 a confound; 4 some runs failed; 75 interrupted, or other shards are not
-done: run it again.
+of its own. At the end it prints the seal of the study, a digest that `paribus report --seal`
+checks; its first part is that of the plan, and is printed before the first run. Exit status: 3 a
+confound; 4 some runs failed; 75 interrupted, or other shards are not done: run it again.
 """
 
 import shlex
@@ -17,6 +18,7 @@ import typer
 from rich.console import Console
 
 from paribus.analyse import RowTable, study_rows
+from paribus.analyse.seal import study_seal
 from paribus.cli.plan import (
     DesignArgument,
     DesignSource,
@@ -237,6 +239,7 @@ def run_and_print(
         raise SystemExit(RESUME_STATUS)
     page.print()
     print_results(study_rows(study), study, page)
+    page.print(f"seal: {study_seal(study)}", soft_wrap=True, highlight=False)
     return study
 
 

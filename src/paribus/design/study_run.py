@@ -9,6 +9,7 @@ from typing import Any
 
 from paribus.analyse import study_rows
 from paribus.analyse.laws.prediction import REFUSAL, prediction_refusal
+from paribus.analyse.seal import plan_seal
 from paribus.analyse.study_laws import prediction_tables
 from paribus.design.asked_tasks import write_tasks
 from paribus.design.cell_run import is_complete
@@ -142,6 +143,7 @@ def run_study(
                 scheduler.verified_text(text)
         _require_nobody_at_work(plan, study)
         freeze(plan, study)
+        watcher.note(f"the plan is locked; its seal is {plan_seal(study)}")
         progress = _run_rounds(plan, study, scheduler, watcher)
         _require_own_plan(plan, study)
         return progress

@@ -13,6 +13,10 @@ from paribus.report.verdicts import undertrained_advice
 
 MACHINE = "Machine and code"
 AS_PLANNED = "As planned"
+NO_KEY = (
+    "The checksums have no key: they tell accidents, not intent; a seal or runs that are made again"
+    " do (--seal, --verify)."
+)
 
 
 def failure_checks(report: ReportData) -> Iterator[TrustCheck]:
@@ -69,6 +73,8 @@ def plan_check(report: ReportData) -> TrustCheck:
     text = "The plan was locked before the first result, and has not changed since."
     if files.unchecked_description:
         text += f" {files.unchecked_description}"
+    else:
+        text += f" {NO_KEY}"
     return TrustCheck(AS_PLANNED, "yes", text)
 
 
