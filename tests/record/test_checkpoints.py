@@ -271,3 +271,18 @@ def test_a_checkpoint_whose_score_cannot_be_read_is_not_the_best(tmp_path: Path)
     commit_checkpoint(tmp_path, 2, fill, score=2.0)
     commit_checkpoint(tmp_path, 3, fill, score=3.0, retention=Retention(keep_last=1))
     assert names(tmp_path) == ["step-000000002", "step-000000003"]
+
+
+def test_what_an_interruption_saved_counts_for_nothing_once_the_run_has_passed_it(
+    tmp_path: Path,
+) -> None:
+    commit_checkpoint(tmp_path, 9, fill, score=3.0)
+    commit_checkpoint(tmp_path, 19, fill, score=2.0)
+    stopped = Retention(keep_last=1, is_interruption=True)
+    commit_checkpoint(tmp_path, 25, fill, score=1.0, retention=stopped)
+    assert names(tmp_path) == ["step-000000019", "step-000000025"]
+    assert latest_checkpoint(tmp_path).checkpoint == Checkpoint(tmp_path / "step-000000025", 25, 1)
+    commit_checkpoint(tmp_path, 27, fill, retention=stopped)
+    assert names(tmp_path) == ["step-000000019", "step-000000027"]
+    commit_checkpoint(tmp_path, 29, fill, score=4.0, retention=Retention(keep_last=1))
+    assert names(tmp_path) == ["step-000000019", "step-000000029"]

@@ -78,6 +78,24 @@ def test_a_run_stopped_by_a_signal_goes_on_as_if_it_had_not_been(
     assert_same_run(shell.home / "run", whole)
 
 
+@pytest.mark.parametrize("stops", [(40,), (10, 40, 45), (30, 59)])
+def test_which_checkpoints_are_kept_does_not_depend_on_interruptions(
+    texts: Path, tmp_path: Path, stops: tuple[int, ...]
+) -> None:
+    kept = []
+    for name, own in (("disturbed", stops), ("undisturbed", ())):
+        (tmp_path / name).mkdir()
+        shell = TrainShell(tmp_path / name, texts)
+        shell.write_spec(n_steps=60, checkpoint_every=30, valid_every=15, keep_last=2)
+        for stop in own:
+            page = TriggerPage(step_line(stop), lambda: signal.raise_signal(signal.SIGTERM))
+            assert shell.train(page=page).status == 143
+            assert checkpoint_steps(shell.home / "run")[-1] == stop - 1
+        shell.train_or_fail()
+        kept.append(checkpoint_steps(shell.home / "run"))
+    assert kept == [[29, 59], [29, 59]]
+
+
 def flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1

@@ -1,5 +1,6 @@
 """Checkpoints: folders `step-000000123` that are whole or absent, of which the last few and the
-best are kept.
+best are kept. One that was saved because the run was interrupted is kept until the next one: which
+of the others are kept does not depend on it.
 """
 
 import math
@@ -7,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paribus.errors import RecordError
 from paribus.record.disk import folder_draft, json_bytes, read_json, remove_folder
@@ -21,6 +22,7 @@ from paribus.record.manifest import verify_manifest, write_manifest
 
 _NAME_PATTERN = re.compile(r"step-(\d{9})", re.ASCII)
 _MAX_STEP = 10**9 - 1
+_INTERRUPTION = "interruption"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Retention(NamedTuple):
 
     keep_last: int = 2
     skipped: Collection[Path] = ()
+    is_interruption: bool = False  # of the new one: nobody had planned it
 
 
 class CheckpointSearch(NamedTuple):
@@ -62,7 +65,7 @@ def commit_checkpoint(
     rows_sha256: str | None = None,
 ) -> Checkpoint:
     """Let `fill` write its files into a new checkpoint under `folder`, and keep the last few and
-    the best.
+    the best, and the new one.
 
     Whatever goes wrong, the checkpoints there were remain. An intact checkpoint of the same step is
     the same state: it stays and is not written again. One that is not intact is replaced. Those
@@ -79,7 +82,8 @@ def commit_checkpoint(
         )
     place = folder / checkpoint_name(step)
     if not _is_intact(place):
-        _write(place, step, fill, score, rows_sha256)
+        description = _describe(step, score, rows_sha256, retention.is_interruption)
+        _write(place, fill, description)
     _retain(folder, step, retention.keep_last, {*retention.skipped} - {place})
     return _read_checkpoint(place)
 
@@ -130,17 +134,11 @@ def checkpoint_folders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _NAME_PATTERN.fullmatch(path.name))
 
 
-def _write(
-    place: Path,
-    step: int,
-    fill: Callable[[Path], object],
-    score: float | None,
-    rows_sha256: str | None,
-) -> None:
+def _write(place: Path, fill: Callable[[Path], object], description: dict[str, Any]) -> None:
     try:
         with folder_draft(place) as new:
             fill(new)
-            _write_description(new, step, score, rows_sha256)
+            _write_description(new, description)
             write_manifest(new)
             if place.exists():
                 remove_folder(place)
@@ -152,20 +150,27 @@ def _write(
         ) from fault
 
 
-def _write_description(new: Path, step: int, score: float | None, rows_sha256: str | None) -> None:
+def _describe(
+    step: int, score: float | None, rows_sha256: str | None, is_interruption: bool
+) -> dict[str, Any]:
+    """What a checkpoint says of itself; a score that is not finite is not known."""
+    description: dict[str, Any] = {"step": step, "score": None}
+    if score is not None and math.isfinite(score):
+        description["score"] = float(score)
+    if rows_sha256 is not None:
+        description["rows"] = rows_sha256
+    if is_interruption:
+        description[_INTERRUPTION] = True
+    return description
+
+
+def _write_description(new: Path, description: dict[str, Any]) -> None:
     for name in (CHECKPOINT_FILE, MANIFEST_FILE):
         if (new / name).exists():
             raise RecordError(
                 f"{name} was filled in by the caller; that name is taken, use another"
             )
-    if score is not None and math.isfinite(score):
-        known_score = float(score)
-    else:
-        known_score = None
-    counted_on = {} if rows_sha256 is None else {"rows": rows_sha256}
-    (new / CHECKPOINT_FILE).write_bytes(
-        json_bytes({"step": step, "score": known_score, **counted_on})
-    )
+    (new / CHECKPOINT_FILE).write_bytes(json_bytes(description))
 
 
 def _reason(fault: Exception) -> str:
@@ -184,12 +189,22 @@ def _is_intact(place: Path) -> bool:
 def _retain(folder: Path, step: int, keep: int, useless: Collection[Path]) -> None:
     current = []
     for place in checkpoint_folders(folder):
-        if _step(place) <= step and place not in useless:
+        if _step(place) <= step and place not in useless and not _is_interruption(place):
             current.append(place)
-    retained_folders = {*current[-keep:], *_by_score(current)[:1]}
+    newest = folder / checkpoint_name(step)
+    retained_folders = {*current[-keep:], *_by_score(current)[:1], newest}
     for place in checkpoint_folders(folder):
         if place not in retained_folders:
             remove_folder(place)
+
+
+def _is_interruption(place: Path) -> bool:
+    """Was a checkpoint saved because its run was interrupted? One that cannot be read was not."""
+    try:
+        table = read_json(place / CHECKPOINT_FILE)
+    except RecordError:
+        return False
+    return isinstance(table, dict) and table.get(_INTERRUPTION) is True
 
 
 def _by_score(folders: list[Path]) -> list[Path]:

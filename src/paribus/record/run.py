@@ -118,8 +118,11 @@ class Run:
         fill: Callable[[Path], object],
         score: float | None = None,
         keep_last: int = 2,
+        is_interruption: bool = False,
     ) -> Checkpoint:
-        """A checkpoint filled by `fill`; the rows so far reach the disk before it does."""
+        """A checkpoint filled by `fill`; the rows so far reach the disk before it does. One that an
+        interruption asks for goes when the run has passed it.
+        """
         sync_rows(self.folder / ROWS_FILE)
         rows = rows_sha256(self.folder / ROWS_FILE)
         checkpoint = commit_checkpoint(
@@ -127,7 +130,7 @@ class Run:
             step,
             fill,
             score,
-            Retention(keep_last, self._skipped_folders),
+            Retention(keep_last, self._skipped_folders, is_interruption),
             rows,
         )
         self._skipped_folders.clear()

@@ -303,8 +303,9 @@ class _Loop:
                 stopping = bool(caught_signals)
             else:
                 stopping = signals > 0
-            if (step + 1) % self.training.checkpoint_every == 0 or last or stopping:
-                self._save_checkpoint(step)
+            is_planned = (step + 1) % self.training.checkpoint_every == 0 or last
+            if is_planned or stopping:
+                self._save_checkpoint(step, is_interruption=not is_planned)
             if stopping and not last:
                 self._note(
                     f"interrupted: step {step + 1} of {n_steps} is saved; the same command resumes"
@@ -331,7 +332,7 @@ class _Loop:
         """
         return self.earlier_compile_wait_seconds + self.learner.compile_wait_seconds
 
-    def _save_checkpoint(self, step: int) -> None:
+    def _save_checkpoint(self, step: int, *, is_interruption: bool = False) -> None:
         """A checkpoint; where a gradient or a weight is not finite there is none, and the run
         ends.
         """
@@ -359,7 +360,9 @@ class _Loop:
         def fill(folder: Path) -> None:
             training_state.save_training_state(folder, self.learner, tensors, self.files, pending)
 
-        self.run.commit_checkpoint(step, fill, self.valid_nats, self.training.keep_last)
+        self.run.commit_checkpoint(
+            step, fill, self.valid_nats, self.training.keep_last, is_interruption
+        )
         self.timer_start = time.monotonic()
 
     def _require_finite_valid_loss(self, step: int) -> None:
