@@ -55,6 +55,7 @@ def test_numbers_are_exact_for_other_programs_and_in_a_notebook(ask, here: Path)
     assert told["nats_sum"] == pytest.approx(sum(answer.nats for answer in made.answers))
     assert told["items"] == made.head.items
     assert {"bits_per_byte", "n_bytes", "unigram_nats", "label", "step"} <= told.keys()
+    assert told["untrained"] is (told["nats_sum"] > told["unigram_nats"])
 
 
 def test_what_fills_masks_is_measured_by_pseudo_likelihood_and_told_so(ask, here: Path) -> None:
@@ -64,6 +65,7 @@ def test_what_fills_masks_is_measured_by_pseudo_likelihood_and_told_so(ask, here
     row = told.out.splitlines()[1].split()
     assert row[:3] == ["pseudo", "pseudo-likelihood", "masked"]
     assert 0 < float(row[-2]) < float(row[-3])  # two steps do not beat the unigram model
+    assert "note: untrained: it does worse than a unigram model over its own tokens" in told.err
     refused = ask("evaluate", "filler", "--yardstick", "halves")
     assert refused.status == 2
     assert "which gives no likelihood of a target after its context" in refused.err

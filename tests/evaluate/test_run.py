@@ -1,7 +1,9 @@
 """A run measured: by its last checkpoint, as it was trained, once."""
 
+import itertools
 import math
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 import torch
 
 from paribus.corpus import TokenisedCorpus, prepare_corpus
+from paribus.corpus.tokenizer import train_tokenizer
 from paribus.errors import RecordError, SpecError
 from paribus.evaluate import (
     answer_totals,
@@ -23,6 +26,7 @@ from paribus.evaluate.likelihood import AskedModel
 from paribus.model import restore
 from paribus.record import read_evaluation, read_evaluations, write_evaluation
 from paribus.spec import Corpus, DocumentHalves, HeldOutPairs, PseudoHalves
+from paribus.spec.corpus import BPETokenizer
 from paribus.spec.objectives import CausalLM, MaskedLM
 from paribus.spec.run import load_run
 from paribus.train.loop import train
@@ -79,7 +83,7 @@ def test_a_run_answers_with_its_last_checkpoint_in_the_window_it_was_trained_on(
     head = made.head
     assert (head.label, head.step, head.window, head.n_items) == ("likelihood", 2, 24, 7)
     assert head.component == {"objective": {"kind": "causal"}, "weight": 1.0, "mode": None}
-    assert head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked)))
+    assert head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked, built.tokenizer)))
     assert head.yardstick == HALVES.model_dump()
     assert last_stage_of(folder).objective == CausalLM()
 
@@ -154,7 +158,7 @@ def test_an_encoder_is_measured_by_pseudo_likelihood_and_called_so(home: Path) -
     assert made.head.label == "pseudo-likelihood"
     model = restore(folder / "checkpoints" / "step-000000002")
     asked = select_items(built, PseudoHalves(n_items=3))
-    assert made.head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked)))
+    assert made.head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked, built.tokenizer)))
     assert made.answers == likelihoods(
         AskedModel(model, MaskedLM(), built.tokenizer, window=24), asked, "pseudo-likelihood"
     )
@@ -188,7 +192,7 @@ def test_chance_is_how_often_tokens_come_in_the_training_text(
     _, built = causal
     (shard,) = (reader.shard for reader in built.readers["train"])
     asked = select_items(built, HALVES)
-    found = unigram_nats(built, asked)
+    found = unigram_nats(built, asked, built.tokenizer)
     text = shard.tokens.tobytes()
     for one, nats in zip(asked, found, strict=True):
         wanted = -sum(
@@ -197,14 +201,38 @@ def test_chance_is_how_often_tokens_come_in_the_training_text(
         assert nats == pytest.approx(wanted)
 
 
+def test_chance_is_counted_in_the_tokens_of_the_model_and_not_in_those_of_the_text(
+    causal: tuple[Path, TokenisedCorpus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text is tokenised in bytes; a tokenizer of another kind has other counts."""
+    _, built = causal
+    monkeypatch.setattr("paribus.evaluate.unigram.RECODED_CHUNK_TOKENS", 10**6)
+    shard = built.readers["train"][0].shard
+    cuts = shard.offsets.tolist()
+    documents = [
+        shard.tokens[first:end].tobytes().decode() for first, end in itertools.pairwise(cuts)
+    ]
+    words = train_tokenizer(BPETokenizer(n_vocab=300), documents)
+    counts = Counter(token for document in documents for token in words.encode(document))
+    total = counts.total() + words.n_text
+    asked = select_items(built, HALVES)
+    found = unigram_nats(built, asked, words)
+    for one, nats in zip(asked, found, strict=True):
+        ids = words.encode(one.target)
+        assert nats == pytest.approx(-sum(math.log((counts[own] + 1) / total) for own in ids))
+    assert sum(found) < 0.8 * sum(unigram_nats(built, asked, built.tokenizer))
+
+
 def test_a_long_text_is_counted_in_stretches_of_it(
     causal: tuple[Path, TokenisedCorpus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, built = causal
-    whole = unigram_nats(built, select_items(built, HALVES))
+    whole = unigram_nats(built, select_items(built, HALVES), built.tokenizer)
     monkeypatch.setattr("paribus.evaluate.unigram.CHUNK_TOKENS", 23)
     assert len(built.readers["train"][0].shard.tokens) > 64 * 23
-    assert unigram_nats(built, select_items(built, HALVES)) == pytest.approx(whole, rel=0.2)
+    assert unigram_nats(built, select_items(built, HALVES), built.tokenizer) == pytest.approx(
+        whole, rel=0.2
+    )
 
 
 def test_sums_are_of_answers_and_their_bytes(causal: tuple[Path, TokenisedCorpus]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,14 +138,18 @@ def _evaluate_in_folder(folder: Path, measurement: _Measurement) -> Evaluation:
 
 
 def _is_asked_alike(measurement: _Measurement, previous: Evaluation) -> bool:
-    """Were answers given to the question that would be asked now? What an import was trained to
-    predict lies in a file of its own; a run has it for good.
+    """Were answers given to the question that would be asked now, and is the unigram model beside
+    them over the checkpoint's own tokens? What an import was trained to predict lies in a file of
+    its own, and so does its tokenizer; a run has both for good.
     """
     checkpoint, label = measurement.checkpoint, measurement.yardstick.label
     if checkpoint.run is not None:
         return True
     component = answering_component(checkpoint.objective(), label)
-    return previous.head.component == component.model_dump(mode="json")
+    items = select_items(measurement.dataset, measurement.yardstick)
+    unigram = sum(unigram_nats(measurement.dataset, items, checkpoint.tokenizer))
+    is_same_unigram = math.isclose(previous.head.unigram_nats or 0.0, unigram)
+    return previous.head.component == component.model_dump(mode="json") and is_same_unigram
 
 
 def _measure_checkpoint(
@@ -179,7 +184,7 @@ def _measure_checkpoint(
         n_items=len(answers),
         n_truncated=sum(answer.n_truncated_tokens > 0 for answer in answers),
         text=dataset.fingerprint,
-        unigram_nats=sum(unigram_nats(dataset, items)),
+        unigram_nats=sum(unigram_nats(dataset, items, checkpoint.tokenizer)),
         environment=current_environment(
             torch.get_num_threads(), device.type, cudnn_version(device)
         ),

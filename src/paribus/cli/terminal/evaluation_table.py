@@ -40,6 +40,19 @@ def evaluation_remarks(evaluation: Evaluation) -> Iterator[str]:
             f"{evaluation.head.n_truncated} of {n_items} contexts are longer than the window and"
             " lost their beginnings"
         )
+    if is_untrained(evaluation):
+        yield (
+            "untrained: it does worse than a unigram model over its own tokens, which sees no"
+            " context; its weights are random, or it was trained on text of another kind"
+        )
+
+
+def is_untrained(evaluation: Evaluation) -> bool:
+    """Is a model worse than what is known by how often each of its tokens comes? Older records do
+    not say.
+    """
+    unigram = evaluation.head.unigram_nats
+    return unigram is not None and answer_totals(evaluation.answers).nats_sum > unigram
 
 
 def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -50,6 +63,7 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         **asdict(sums),
         "bits_per_byte": _finite_or_none(sums.bits_per_byte),
         "nats_sum": _finite_or_none(sums.nats_sum),
+        "untrained": is_untrained(evaluation),
     }
 
 
