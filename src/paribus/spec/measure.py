@@ -100,6 +100,7 @@ _TASK_MEASURES = (
     _points("macro f1", adds_up=False),
     _points("span f1", adds_up=False),
     _points("exact match"),
+    _points("normalised match"),
     _points("reward"),
     _points("f1"),
     _points("bleu", adds_up=False),

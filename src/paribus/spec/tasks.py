@@ -25,7 +25,16 @@ ChoiceMeasure = Literal["accuracy", "bits per byte", "log loss"]
 LabelMeasure = Literal["accuracy", "matthews", "macro f1"]
 TagMeasure = Literal["accuracy", "span f1"]
 GenerationMeasure = Literal[
-    "exact match", "reward", "f1", "bleu", "chrf", "rouge-1", "rouge-2", "rouge-l", "bits per byte"
+    "exact match",
+    "normalised match",
+    "reward",
+    "f1",
+    "bleu",
+    "chrf",
+    "rouge-1",
+    "rouge-2",
+    "rouge-l",
+    "bits per byte",
 ]
 Texts = Annotated[tuple[str, ...], Field(min_length=2)]
 LanguageTable = Annotated[InventedLanguage, Field(discriminator="kind"), BeforeValidator(read_kind)]
@@ -227,8 +236,9 @@ class GenerationTask(TaskData):
     references: Annotated[tuple[Template, ...], Field(min_length=1)] | Template
     """Right answers: a template each, or one template with a column that holds a list."""
     measure: GenerationMeasure = "exact match"
-    """The primary measure. The others that need no further package are kept beside it. `reward` is
-    the share of letters that stand in their places, as own samples are ranked.
+    """The primary measure. The others that need no further package are kept beside it. `exact
+    match` is to the letter; `normalised match` is SQuAD's, without case, punctuation and articles.
+    `reward` is the share of letters that stand in their places, as own samples are ranked.
     """
     max_tokens: Count | None = None
     """Most tokens that are generated. If left out: as many as the longest reference has."""

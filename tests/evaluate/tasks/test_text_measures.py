@@ -9,6 +9,7 @@ from paribus.evaluate.tasks.text_measures import (
     corpus_score,
     exact_match,
     letter_reward,
+    normalised_match,
     text_measure,
     word_f1,
 )
@@ -32,6 +33,15 @@ def test_f1_counts_words_without_articles_and_punctuation() -> None:
     assert word_f1("a red car", ["red house", "car park"]) == pytest.approx(0.5)
     assert word_f1("", ["house"]) == 0.0
     assert word_f1("the", ["a"]) == 1.0
+
+
+def test_squads_match_leaves_out_case_punctuation_and_articles_and_the_exact_one_does_not() -> None:
+    """As SQuAD's evaluation script does it; what it calls equal is not equal to the letter."""
+    for text, reference in (("The Eiffel Tower.", "eiffel tower"), ("a\tdog!", "Dog"), ("", "the")):
+        assert normalised_match(text, ["another", reference]) == 1.0
+        assert exact_match(text, ["another", reference]) == 0.0
+    assert normalised_match("theatre", ["atre"]) == 0.0
+    assert normalised_match("red house", ["house red"]) == 0.0
 
 
 def test_bleu_and_chrf_are_those_of_sacrebleu() -> None:

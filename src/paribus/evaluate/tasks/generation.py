@@ -29,7 +29,12 @@ from paribus.spec.tasks import GenerationMeasure, GenerationTask
 
 MAX_BATCH_POSITIONS = 2**14  # of contexts and answers that are generated together
 BITS_PER_BYTE: GenerationMeasure = "bits per byte"
-_CONSTANT_MEASURES: tuple[GenerationMeasure, ...] = ("exact match", "reward", "f1")
+_CONSTANT_MEASURES: tuple[GenerationMeasure, ...] = (
+    "exact match",
+    "normalised match",
+    "reward",
+    "f1",
+)
 
 
 @dataclass(frozen=True)

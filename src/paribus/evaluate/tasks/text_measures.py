@@ -1,5 +1,5 @@
-"""How near a generated text comes to its references: exact match, reward by letters, F1 of words,
-BLEU, chrF, ROUGE.
+"""How near a generated text comes to its references: exact match, the same of plain words,
+reward by letters, F1 of words, BLEU, chrF, ROUGE.
 
 All lie between 0 and 1. BLEU and chrF are sacrebleu's, with tokenizers that need no download; ROUGE
 is that of rouge-score, without splitting into sentences.
@@ -23,6 +23,7 @@ TextMeasure = Callable[[str, Sequence[str]], float]
 CORPUS_MEASURES: tuple[GenerationMeasure, ...] = ("bleu", "chrf")
 TEXT_MEASURES: tuple[GenerationMeasure, ...] = (
     "exact match",
+    "normalised match",
     "reward",
     "f1",
     "rouge-1",
@@ -39,6 +40,8 @@ def text_measure(measure: GenerationMeasure) -> TextMeasure:
     match measure:
         case "exact match":
             return exact_match
+        case "normalised match":
+            return normalised_match
         case "reward":
             return letter_reward
         case "f1":
@@ -75,8 +78,15 @@ def corpus_score(
 
 
 def exact_match(text: str, references: Sequence[str]) -> float:
-    """1 where the text is one of the references, but for spaces around it."""
+    """1 where the text is one of the references to the letter, but for spaces around it."""
     return float(text.strip() in [reference.strip() for reference in references])
+
+
+def normalised_match(text: str, references: Sequence[str]) -> float:
+    """SQuAD's exact match: 1 where the words are those of a reference, without case, punctuation
+    and articles.
+    """
+    return float(_plain_words(text) in [_plain_words(own) for own in references])
 
 
 def letter_reward(text: str, references: Sequence[str]) -> float:
@@ -120,5 +130,5 @@ def _library(measure: GenerationMeasure) -> Any:
     except ImportError:
         raise UnsupportedError(
             f"the measure {measure!r} needs {package.replace('_', '-')}; install paribus[eval], or"
-            " use 'exact match', 'reward', 'f1' or 'bits per byte'"
+            " use 'exact match', 'normalised match', 'reward', 'f1' or 'bits per byte'"
         ) from None
