@@ -10,6 +10,7 @@ import pytest
 from trained_study import design_table
 
 import paribus as pb
+from paribus.analyse.seal import study_seal
 from paribus.record import existing_study
 from paribus.record.checksums import write_listed_file
 from paribus.workspace import Execution, Workspace
@@ -40,9 +41,13 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
     assert ended[0].endswith(" left")
     assert not ended[-1].endswith(" left")
     assert "\x1b" not in told.out
-    assert lines[-5].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
-    assert lines[-2] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
+    assert lines[-6].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
+    assert lines[-3] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
+    assert lines[-2] == f"seal: {study_seal(existing_study(here / 'runs', 'little'))}"
     assert lines[-1] == "for the verdict and a page: paribus report little"
+    locked = "the plan is locked; its seal is "
+    (noted,) = [line for line in lines if line.startswith(locked)]
+    assert lines[-2].removeprefix("seal: ").startswith(noted.removeprefix(locked))
     again = ask(*words(LEARNT, study_cache))
     assert again.status == 0
     assert "runs: 6 of 6 runs are there already" in again.out
