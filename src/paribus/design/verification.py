@@ -225,14 +225,14 @@ class _Comparison:
         self.differences.append(text)
         self.faults.append(text)
 
-    def compare_rows(self, recorded: list[Row], made: list[Row]) -> None:
-        if recorded == made:
+    def compare_rows(self, recorded: list[Row], repeated: list[Row]) -> None:
+        if recorded == repeated:
             return
-        if len(recorded) != len(made):
-            self.add_fault(f"it wrote {len(made)} rows, and the record has {len(recorded)}")
+        if len(recorded) != len(repeated):
+            self.add_fault(f"it wrote {len(repeated)} rows, and the record has {len(recorded)}")
             return
         largest = 0.0
-        for then, now in zip(recorded, made, strict=True):
+        for then, now in zip(recorded, repeated, strict=True):
             for name in dict.fromkeys((*then, *now)):
                 one, other = then.get(name), now.get(name)
                 if one == other:
@@ -245,26 +245,28 @@ class _Comparison:
                     largest = max(largest, _relative_difference(one, other))
         self._add_difference("losses", largest, TOLERANCE)
 
-    def compare_answers(self, column: str, recorded: Answers | None, made: Answers | None) -> None:
-        if recorded is None or made is None:
-            if recorded is not made:
+    def compare_answers(
+        self, column: str, recorded: Answers | None, repeated: Answers | None
+    ) -> None:
+        if recorded is None or repeated is None:
+            if recorded is not repeated:
                 self.add_fault(f"{column}: only one of the two was asked")
             return
-        if _answers_table(recorded) == _answers_table(made):
+        if _answers_table(recorded) == _answers_table(repeated):
             return
-        if [one.item for one in recorded.answers] != [one.item for one in made.answers]:
+        if [one.item for one in recorded.answers] != [one.item for one in repeated.answers]:
             self.add_fault(f"{column}: other items were asked")
         elif not self.may_round:
-            scores = f"{raw_score(made):.6g}, and the record has {raw_score(recorded):.6g}"
+            scores = f"{raw_score(repeated):.6g}, and the record has {raw_score(recorded):.6g}"
             self.add_fault(f"{column}: other answers, with a score of {scores}")
-        elif isinstance(recorded, TaskEvaluation) and isinstance(made, TaskEvaluation):
-            pairs = zip(recorded.answers, made.answers, strict=True)
+        elif isinstance(recorded, TaskEvaluation) and isinstance(repeated, TaskEvaluation):
+            pairs = zip(recorded.answers, repeated.answers, strict=True)
             n_other = sum(one.score != other.score for one, other in pairs)
-            n_most = max(1, TASK_TOLERANCE * len(made.answers))
-            share = n_other / len(made.answers)
-            self._add_difference(f"{column}, by items", share, n_most / len(made.answers))
+            n_most = max(1, TASK_TOLERANCE * len(repeated.answers))
+            share = n_other / len(repeated.answers)
+            self._add_difference(f"{column}, by items", share, n_most / len(repeated.answers))
         else:
-            largest = _relative_difference(raw_score(recorded), raw_score(made))
+            largest = _relative_difference(raw_score(recorded), raw_score(repeated))
             self._add_difference(column, largest, TOLERANCE)
 
     def _add_difference(self, name: str, largest: float, limit: float) -> None:
