@@ -1,11 +1,11 @@
 """A server while others ask too much of it: long prompts at once, and requests that never end.
 
-    taskset -c 0 python benchmarks/server_floods.py
-    taskset -c 0 python benchmarks/server_floods.py --descriptors 300
+    python benchmarks/server_floods.py
+    python benchmarks/server_floods.py --descriptors 300
 
-The server is a process of its own with a model of 6 steps and a window of 512 tokens; it and its
-clients share the cores that this command may use. `/health` is asked over a new connection every
-100 ms. Times are wall times: on a machine that does other things too, repeat them.
+The server is a process of its own on one core, with a model of 6 steps and a window of 512 tokens;
+its clients have all cores. `/health` is asked over a new connection every 100 ms. Times are wall
+times: on a machine that does other things too, repeat them, and see what the server computed.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def served(folder: Path, n_descriptors: int | None) -> Iterator[Served]:
     """A server of the run, which may open so many descriptors."""
 
     def limit() -> None:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         if n_descriptors is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (n_descriptors, n_descriptors))
 
