@@ -4,6 +4,7 @@ cure that is named cures.
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,6 +97,8 @@ def test_six_arms_with_three_seeds_are_told_that_they_decide_nothing(
     assert "3 seeds and 5 comparisons find no effect below 7.3 sd" in alarm.text
     assert alarm.text.endswith("which is more than 5 sd")
     assert alarm.cure == "seeds = 4"
+    at_scale = replace(plan_design(SIX_ARMS), scale="laptop")
+    assert _alarms(at_scale, tmp_path)[0].cure == "scales.laptop.seeds = 4"
     assert _alarms(plan_design(f"{alarm.cure}\n{SIX_ARMS}"), tmp_path) == ()
     assert _alarms(plan_design(SHORT), tmp_path) == ()
 

@@ -18,7 +18,7 @@ from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.study_cost import STUDY_SECONDS, StudyCost, run_seconds, study_bytes
-from paribus.report.numbers import format_duration, format_size, rough
+from paribus.report.numbers import format_duration, format_plural, format_size, rough
 from paribus.runtime import select_device
 from paribus.spec.design import OPEN_SEEDS
 from paribus.workspace import Workspace
@@ -32,7 +32,7 @@ SPARE_SHARE = 0.95  # of what is allowed, that a cure uses
 
 @dataclass(frozen=True)
 class Alarm:
-    """What is alarming, and the line of TOML that cures it."""
+    """What is alarming, and the line of TOML that cures it, at the scale that was planned."""
 
     text: str
     cure: str
@@ -49,6 +49,13 @@ def plan_alarms(
     )
 
 
+def _at_scale(plan: Plan, line: str) -> str:
+    """A line of a design, where the scale that is planned does not write over it."""
+    if plan.scale is None:
+        return line
+    return f"scales.{plan.scale}.{line}"
+
+
 def _time_alarm(plan: Plan, cost: StudyCost, workspace: Workspace) -> Iterator[Alarm]:
     if cost.seconds <= LONGEST_SECONDS:
         return
@@ -60,9 +67,10 @@ def _time_alarm(plan: Plan, cost: StudyCost, workspace: Workspace) -> Iterator[A
     share = SPARE_SHARE * (LONGEST_SECONDS - fixed) / (cost.seconds - fixed)
     if share <= 0:
         n_seeds = max(MIN_SEEDS, int(len(plan.seeds) * LONGEST_SECONDS / cost.seconds))
-        yield Alarm(text, f"seeds = {n_seeds}")
+        yield Alarm(text, _at_scale(plan, f"seeds = {n_seeds}"))
         return
-    yield Alarm(text, "; ".join(_step_lines(plan, share)))
+    lines = [_at_scale(plan, line) for line in _step_lines(plan, share)]
+    yield Alarm(text, "; ".join(lines))
 
 
 def _step_lines(plan: Plan, share: float) -> Iterator[str]:
@@ -106,13 +114,14 @@ def _disk_alarm(plan: Plan, cost: StudyCost, workspace: Workspace) -> Iterator[A
     n_steps = max(arm.n_steps for arm in plan.arms)
     for name, value in (("keep_last", 1), ("checkpoint_every", n_steps)):
         if study_bytes(_with_training(plan, name, value)) <= free:
-            yield Alarm(text, f"base.training.{name} = {value}")
+            yield Alarm(text, _at_scale(plan, f"base.training.{name} = {value}"))
             return
     least = study_bytes(_with_training(plan, "checkpoint_every", n_steps))
     yield Alarm(
         text,
-        f"base.training.checkpoint_every = {n_steps} leaves {format_size(least)}; for the rest, use"
-        " --runs with a folder on a larger disk, or a smaller base.architecture",
+        f"{_at_scale(plan, 'base.training.checkpoint_every')} = {n_steps} leaves"
+        f" {format_size(least)}; for the rest, use --runs with a folder on a larger disk, or a"
+        " smaller base.architecture",
     )
 
 
@@ -141,17 +150,21 @@ def _power_alarm(plan: Plan, past: PastStudies) -> Iterator[Alarm]:
         unit = plan.design.primary.measure.scores.unit
         in_unit = f", by {past.noise.study} about {rough(effect * past.noise.upper_sd)} {unit}"
     text = (
-        f"{n} seeds and {plan.n_comparisons} comparisons find no effect below {rough(effect)} sd of"
-        f" the paired difference{in_unit}, at 80 % power, which is more than {limit_words}"
+        f"{n} seeds and {format_plural(plan.n_comparisons, 'comparison')} find no effect below"
+        f" {rough(effect)} sd of the paired difference{in_unit}, at 80 % power, which is more than"
+        f" {limit_words}"
     )
     for more in range(n + 1, MOST_SEEDS + 1):
         if _detectable_sds(plan, more) <= limit:
-            cure = f"--seeds {more}" if is_open else f"seeds = {more}"
+            cure = f"--seeds {more}" if is_open else _at_scale(plan, f"seeds = {more}")
             if plan.design.looks:
                 cure += ", and looks that end there"
             yield Alarm(text, cure)
             return
-    yield Alarm(text, "comparisons = [[…]], with those pairs alone that the question needs")
+    yield Alarm(
+        text,
+        f"{_at_scale(plan, 'comparisons')} = [[…]], with those pairs alone that the question needs",
+    )
 
 
 def _detectable_sds(plan: Plan, n_seeds: int) -> float:
