@@ -18,8 +18,11 @@ from rich.console import Console
 from scipy.stats import t
 
 from paribus.analyse import study_findings, study_verdicts
+from paribus.analyse.contrasts import ContrastFinding, contrast_with_word
 from paribus.analyse.findings import Findings
+from paribus.analyse.judgement import judgement_with_word
 from paribus.analyse.power import one_sided_power, one_sided_t
+from paribus.analyse.verdict import Verdict
 from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.record import Evaluation, Study, evaluation_path, read_evaluations, write_evaluation
 from paribus.report.csv_tables import design_json, to_csv, verdict_rows
@@ -193,3 +196,13 @@ def test_the_power_of_a_check_is_that_of_a_one_sided_test(n: int) -> None:
     assert one_sided_power(2.0, n) == pytest.approx(found, abs=4 * np.sqrt(0.25 / N_DRAWS))
     assert one_sided_power(2.0, n, open_ended=True) < one_sided_power(2.0, n)
     assert one_sided_power(2.0, 3, open_ended=True) == 0.0  # three seeds cannot reach that bound
+
+
+def test_a_check_comes_before_heaps_whichever_is_read_first(tmp_path: Path) -> None:
+    heaps, check = Verdict("bimodal", "2 of 4 learnt"), Verdict("manipulation not shown", "why")
+    own = study_findings(checked(tmp_path)).arm("prefix").judgement
+    for first, second in ((heaps, check), (check, heaps)):
+        assert judgement_with_word(judgement_with_word(own, first), second).verdict == check
+    gap = ContrastFinding("gap", {"prefix": 1.0, "causal": -1.0}, own.comparison, True)
+    for first, second in ((heaps, check), (check, heaps)):
+        assert contrast_with_word(contrast_with_word(gap, first), second).verdict == check

@@ -79,8 +79,10 @@ def contrast_with_word(contrast: ContrastFinding, verdict: Verdict) -> ContrastF
     """The contrast with a word that is decided before those of t, and without an interval; as it
     is where its own word is decided before this one.
     """
-    comparison = contrast.comparison
-    if comparison is None or not is_decided_before(verdict.word, comparison.verdict.word):
+    present = contrast.verdict
+    if contrast.comparison is not None:
+        present = contrast.comparison.verdict
+    if present is None or not is_decided_before(verdict.word, present.word):
         return contrast
     return replace(contrast, comparison=None, reason=str(verdict), verdict=verdict)
 

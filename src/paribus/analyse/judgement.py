@@ -82,8 +82,11 @@ def judgement_with_word(judgement: Judgement, verdict: Verdict) -> Judgement:
     which both trained.
     """
     comparison = judgement.comparison
-    if comparison is None or not is_decided_before(verdict.word, comparison.verdict.word):
+    present = judgement.verdict if comparison is None else comparison.verdict
+    if not is_decided_before(verdict.word, present.word):
         return judgement
+    if comparison is None:
+        return replace(judgement, verdict=verdict)
     own = _verdict_with_failures(
         judgement.baseline_trained,
         judgement.arm_trained,
