@@ -22,7 +22,11 @@ from paribus.workspace import Execution, Workspace
 
 HALVES = {"kind": "halves", "n_items": 5, "max_bytes": 16}
 WIDE = {"architecture": {"mask": "causal", "feed_forward": {"d_ff": 96}}}
-WIDER = {"factor": ["architecture.mask", "architecture.feed_forward"], "arms.causal": WIDE}
+WIDER = {
+    "factor": ["architecture.mask", "architecture.feed_forward"],
+    "arms.causal": WIDE,
+    "compound": {"causal": "both at once"},
+}
 
 
 def lines(cache: Path, changes: dict[str, Any] | None = None, n_jobs: int = 1) -> dict[str, Any]:
@@ -82,6 +86,7 @@ def test_sizes_kernels_and_shares_that_differ_follow_and_are_no_confounds(
         "arms.plain": {"architecture": {"mask": "causal", "positions": "none"}},
         "arms.biased": {"architecture": {"mask": "full", "positions": "relative_bias"}},
     }
+    arms["compound"] = {"biased": "both at once"}
     found = lines(study_cache, arms | {"factor": ["architecture.mask", "architecture.positions"]})
     for path in ("parameters", "visible_share", "kernel"):
         assert len(set(found[path].values.values())) == 2, path
@@ -153,6 +158,7 @@ def test_what_was_matched_is_moved_and_says_so(study_cache: Path) -> None:
         "match": {"by": "parameters", "moves": ["d_ff"]},
         "budget": "tokens_read",
         "factor": ["architecture.mask", "architecture.attention"],
+        "compound": {"causal": "both at once"},
     }
     arm = {"arms.causal.architecture": {"mask": "causal", "attention": {"d_head": 16}}}
     found = lines(study_cache, asked | arm)
@@ -171,6 +177,8 @@ def test_a_match_by_width_under_mup_keeps_heads_and_depth_and_says_what_rates_be
         "arms.reverse": None,
         "match": {"by": "parameters", "moves": ["width"], "times": 2.0, "tolerance": 0.2},
         "budget": "tokens_read",
+        "factor": ["architecture.mask", "match"],
+        "compound": {"causal": "both at once"},
     }
     plan = make_small_plan(study_cache, changes)
     shapes = []
@@ -180,7 +188,7 @@ def test_a_match_by_width_under_mup_keeps_heads_and_depth_and_says_what_rates_be
         shapes.append((arm.run.last_architecture.d_model, block.attention.d_head))
     assert shapes == [(16, 8), (24, 8)]
     found = {line.path: line for line in plan.control_lines}
-    assert found["architecture.d_model"].mark == "≈"
+    assert found["architecture.d_model"].mark == "→"
     rate = found["rate of inward weights"]
     assert (rate.mark, rate.note) == ("→", "follows from architecture.init and the widths")
     assert rate.values == {"full": "× 4", "causal": "× 2.66667"}  # 64/16, 64/24
@@ -201,7 +209,13 @@ def test_every_arm_is_told_with_what_it_was_matched_by(study_cache: Path) -> Non
     found = lines(
         study_cache,
         {
-            "factor": ["architecture.mask", "architecture.attention", "architecture.n_layers"],
+            "factor": [
+                "architecture.mask",
+                "architecture.attention",
+                "architecture.n_layers",
+                "match",
+            ],
+            "compound": dict.fromkeys(("causal", "reverse"), "all at once"),
             "arms.causal": deep,
             "arms.reverse": wide,
             "match": "nothing",
@@ -210,16 +224,18 @@ def test_every_arm_is_told_with_what_it_was_matched_by(study_cache: Path) -> Non
     )
     depth = found["architecture.n_layers"]
     assert (depth.mark, depth.note[:54]) == (
-        "≈",
+        "→",
         "moved so that parameters are 2 × the baseline's, to 0.",
     )
     assert depth.values["full"] == depth.values["reverse"] == 1 < depth.values["causal"]
     assert found["architecture.attention.d_head"].mark == "Δ"
-    assert found["parameters"].mark == "≈"
+    assert found["match"].mark == "Δ"
+    assert found["match"].values["causal"] == "2 × parameters to 0.005"
+    assert found["parameters"].mark == "→"
     assert "causal: sizes are 2 × the baseline's, to 0." in found["parameters"].note
     assert "reverse: not matched by it" in found["parameters"].note
     asked = found["inference_flops of 5 + 7 tokens"]
-    assert asked.mark == "≈"
+    assert asked.mark == "→"
     assert "reverse: sizes agree to 0." in asked.note
     assert "causal: not matched by it" in asked.note
     assert asked.values["reverse"] == pytest.approx(asked.values["full"], rel=0.005)
@@ -232,6 +248,7 @@ def test_a_field_that_an_arm_wrote_and_the_match_moved_is_the_factor(study_cache
     changes = {
         "factor": ["architecture.mask", "architecture.n_layers", "architecture.feed_forward"],
         "arms.causal": deep,
+        "compound": {"causal": "all at once"},
         "match": {"by": "parameters", "moves": ["d_ff"]},
         "budget": "tokens_read",
     }
@@ -420,6 +437,7 @@ def test_arms_that_would_be_asked_other_items_are_refused(study_cache: Path) -> 
     }
     changes = {
         "factor": ["architecture.mask", "corpus.sources"],
+        "compound": {"causal": "both at once"},
         "arms.causal.corpus": {"sources": [other]},
     }
     with pytest.raises(
@@ -435,6 +453,7 @@ def test_arms_that_would_be_asked_other_items_are_refused(study_cache: Path) -> 
 def test_arms_may_cut_the_same_text_into_other_tokens(study_cache: Path) -> None:
     tokens = {
         "factor": ["architecture.mask", "corpus.tokenizer"],
+        "compound": {"causal": "both at once"},
         "match": "nothing",
         "budget": "tokens_read",
         "arms.causal.corpus": {"tokenizer": {"kind": "bpe", "n_vocab": 260}},

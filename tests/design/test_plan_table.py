@@ -33,6 +33,7 @@ KEYS = {
     "environment",
     "fingerprint",
     "format",
+    "judged",
     "name",
     "order",
     "question",

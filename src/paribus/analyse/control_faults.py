@@ -54,6 +54,18 @@ _ENVIRONMENT = {
     "code": "code",
 }
 _BYTES_LINE = "bytes_read in all"
+_MATCH = "match"  # the line that some have where arms are of unequal size on purpose
+# What a match moves; where sizes are unequal on purpose it follows from them.
+_MOVED_SIZES = tuple(
+    f"architecture.{name}"
+    for name in (
+        "d_model",
+        "attention.n_heads",
+        "attention.n_kv_heads",
+        "feed_forward.d_ff",
+        "feed_forward.d_expert",
+    )
+)
 _ROUNDING = 1e-9  # of sums that were added in another order
 _MAX_SHOWN = 40  # characters of a value
 
@@ -62,6 +74,7 @@ def control_faults(plan: PlanRecord) -> tuple[str, ...]:
     """Where the control table is not the one that the runs of the plan give, in words."""
     check = _ControlCheck(plan)
     faults = list(check.arm_faults()) or list(check.missing_lines())
+    faults += check.judged_faults()
     if not faults:
         for line in plan.control:
             faults += check.line_faults(line)
@@ -186,6 +199,29 @@ class _ControlCheck:
         own = any("match" in table for table in arms.values())
         return own or bool(self.design.get("match") or self.design.get("budget"))
 
+    @cached_property
+    def _has_unequal_sizes(self) -> bool:
+        return any(line.path == _MATCH for line in self.plan.control)
+
+    def judged_faults(self) -> Iterator[str]:
+        """What the plan says that comparisons differ in, beside the family and the reasons of the
+        design; a plan of before that was written says nothing.
+        """
+        if "judged" not in self.plan.written:
+            return
+        pairs, contrasts = plan_family(self.plan)
+        keys: list[tuple[str | None, str | None, str | None]] = []
+        keys += [(arm, against, None) for arm, against in pairs]
+        keys += [(None, None, name) for name in contrasts]
+        said = {(one.arm, one.against, one.contrast): one for one in self.plan.judged}
+        reasons = self.design.get("compound") or {}
+        for key in keys:
+            name = key[2] or f"{key[0]} against {key[1]}"
+            if key not in said:
+                yield f"judged does not say what {name} differs in"
+            elif said[key].is_compound and said[key].reason != reasons.get(key[2] or key[0]):
+                yield f"{name} differs in several factors, and the design gives no such reason"
+
     def _is_allowed(self, line: ControlLine) -> bool:
         reasons = (self.design.get("allow") or {}).values()
         return line.allowed is None or line.allowed in reasons
@@ -193,6 +229,7 @@ class _ControlCheck:
     def _could_be_equal(self, path: str) -> bool:
         """Is there a compared pair of which one arm can take the other's value?"""
         is_derived = path in _DERIVED_SIZES
+        is_derived = is_derived or (path in _MOVED_SIZES and self._has_unequal_sizes)
         if is_derived or _TAKES_A_MODEL & set(path.split(".")) or self._needs_a_model:
             return False
         return any(self._can_agree(path, *pair) for pair in self._pairs)

@@ -12,6 +12,7 @@ from paribus.analyse.positive_control import ControlFinding
 from paribus.analyse.run_table import Row, RowTable
 from paribus.analyse.study_findings import study_findings
 from paribus.record import Study
+from paribus.record.plan import PlanRecord
 
 
 def study_verdicts(study: Study) -> RowTable:
@@ -27,14 +28,25 @@ def verdict_table(findings: Findings) -> RowTable:
         control = []
     else:
         control = [_control_row(findings.control, findings.baseline)]
-    return RowTable(
-        (
-            *map(_arm_row, findings.arms),
-            *map(_contrast_row, findings.contrasts),
-            *control,
-            *map(_check_row, findings.checks),
-        )
+    rows = (
+        *map(_arm_row, findings.arms),
+        *map(_contrast_row, findings.contrasts),
+        *control,
+        *map(_check_row, findings.checks),
     )
+    if not findings.plan.judged:
+        return RowTable(rows)
+    return RowTable(tuple([{**row, **_difference_columns(row, findings.plan)} for row in rows]))
+
+
+def _difference_columns(row: Row, plan: PlanRecord) -> Row:
+    """What a comparison or a contrast differs in, and why it is judged if that is several factors
+    at once.
+    """
+    own = plan.difference_of(row["arm"], row["against"], contrast=row["contrast"])
+    if own is None:  # the control or a check, which are not judged
+        return {"differs_in": None, "kind": None, "compound": None}
+    return {"differs_in": ", ".join(own.factors), "kind": own.kind, "compound": own.reason}
 
 
 def _arm_row(arm: ArmFinding) -> Row:

@@ -26,6 +26,7 @@ from paribus.cli.terminal.plan_tables import (
     print_control_table,
     print_cost,
     print_identical_arms,
+    print_judged,
     print_proposed_jobs,
     print_series,
     print_unused_allowances,
@@ -170,6 +171,7 @@ def command(
     print_series(study_plan, page)
     page.print()
     print_control_table(study_plan.control_lines, page, every)
+    print_judged(study_plan, page)
     print_unused_allowances(study_plan, page)
     print_identical_arms(study_plan, page)
     print_width_notes(study_plan, page)

@@ -8,7 +8,7 @@ which is which.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,7 +40,7 @@ def judge_pairs(
 ) -> FindingsByPair:
     """What is found out about every field in which two compared arms differ as written."""
     by_name = {arm.name: arm for arm in arms}
-    paths = declared_paths(design)
+    paths = factor_paths(design, arms)
     refusal = partial(arm_refusal, design, open_begin=open_begin)
     findings = {}
     for one, other in compared_pairs(design):
@@ -48,6 +48,31 @@ def judge_pairs(
         own = pair_findings(first, second, paths, refusal)
         findings[one, other] = own | begin_findings(first, second, paths)
     return findings
+
+
+def factor_paths(design: Design, arms: Sequence[Arm]) -> tuple[str, ...]:
+    """The paths that may differ. A level of a factorial that writes into a table which another
+    arm lacks has that table as its factor: whether it is there.
+    """
+    if design.arms:
+        return design.factor
+    paths: dict[str, None] = {}
+    for path in declared_paths(design):
+        names = path.split(".")
+        tables = [".".join(names[:depth]) for depth in range(1, len(names))]
+        lacking = [table for table in tables if not _is_table_of_all(arms, table)]
+        paths[lacking[0] if lacking else path] = None
+    return tuple(paths)
+
+
+def _is_table_of_all(arms: Sequence[Arm], path: str) -> bool:
+    for arm in arms:
+        inner: Any = arm.table
+        for key in path.split("."):
+            inner = inner.get(key) if isinstance(inner, Mapping) else None
+        if not isinstance(inner, Mapping):
+            return False
+    return True
 
 
 def begin_findings(first: Arm, second: Arm, declared: Sequence[str]) -> dict[str, FieldFinding]:
@@ -98,11 +123,13 @@ def field_lines(
     findings: FindingsByPair,
     moved_notes: Mapping[str, Mapping[str, str]] | None = None,
     tuning_description: str | None = None,
+    unequal_pairs: Collection[ArmPair] = (),
 ) -> tuple[ControlLine, ...]:
     """A line for each field of a run.
 
     `moved_notes` say of each arm which paths a match or a budget moved, and for what;
-    `tuning_description` is the protocol of the rate.
+    `tuning_description` is the protocol of the rate; `unequal_pairs` are of unequal size on
+    purpose, so that nothing in them is matched.
     """
     lines, paths = [], dict[str, None]()
     for arm in arms:
@@ -110,30 +137,46 @@ def field_lines(
     for pair in findings.values():  # a table that only one arm has, such as one stage more
         paths |= dict.fromkeys(pair)
     for path in paths:
-        line = _line(path, design, arms, findings, moved_notes or {}, tuning_description)
+        notes = _notes_by_mark(path, arms, findings, moved_notes or {}, unequal_pairs)
+        line = _line(path, design, arms, notes, moved_notes or {}, tuning_description)
         lines.append(line)
     return tuple(lines)
+
+
+def _notes_by_mark(
+    path: str,
+    arms: Sequence[Arm],
+    findings: FindingsByPair,
+    moved_notes: Mapping[str, Mapping[str, str]],
+    unequal_pairs: Collection[ArmPair],
+) -> dict[Mark, list[str]]:
+    """What the compared pairs that differ in a field say of it."""
+    values = {arm.name: _value(arm, path) for arm in arms}
+    notes: dict[Mark, list[str]] = {}
+    for (one, other), by_path in findings.items():
+        is_moved = any(path in moved_notes.get(arm, {}) for arm in (one, other))
+        if path in by_path:
+            notes.setdefault(by_path[path].mark, []).append(by_path[path].note)
+        elif values[one] == values[other]:
+            continue
+        elif is_moved and (one, other) not in unequal_pairs:
+            notes.setdefault(Mark.MATCHED, [])
+        elif is_moved:
+            notes.setdefault(Mark.FOLLOWS, [])
+        else:
+            notes.setdefault(Mark.FOLLOWS, []).append(FOLLOWS_TEXT)
+    return notes
 
 
 def _line(
     path: str,
     design: Design,
     arms: Sequence[Arm],
-    findings: FindingsByPair,
+    notes: Mapping[Mark, list[str]],
     moved_notes: Mapping[str, Mapping[str, str]],
     tuning_description: str | None,
 ) -> ControlLine:
     values = {arm.name: _value(arm, path) for arm in arms}
-    notes: dict[Mark, list[str]] = {}
-    for (one, other), by_path in findings.items():
-        if path in by_path:
-            notes.setdefault(by_path[path].mark, []).append(by_path[path].note)
-        elif values[one] == values[other]:
-            continue
-        elif path in moved_notes.get(one, {}) or path in moved_notes.get(other, {}):
-            notes.setdefault(Mark.MATCHED, [])
-        else:
-            notes.setdefault(Mark.FOLLOWS, []).append(FOLLOWS_TEXT)
     mark = min(notes, key=MARKS_WORST_FIRST.index, default=None)
     if (
         is_rate_path(path) and tuning_description and mark != Mark.CONFOUND

@@ -12,7 +12,7 @@ from paribus.design.quantities import MACHINE_QUANTITIES, QUANTITIES, full_quant
 from paribus.errors import SpecError, describe_first
 from paribus.record import ControlLine, Mark
 from paribus.record.control_table import CUT_CONTEXTS
-from paribus.spec.design import Design
+from paribus.spec.design import MATCH_PATH, Design
 from paribus.spec.spelling import path_advice
 
 
@@ -22,6 +22,8 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     What the levels of a factorial write is read with each arm, and refused there.
     """
     fields = _fields(arms)
+    if any(arm.match is not None for arm in arms):
+        fields[MATCH_PATH] = None
     quantities = (*QUANTITIES, *MACHINE_QUANTITIES, CUT_CONTEXTS)
 
     def say_factor(path: str) -> str:

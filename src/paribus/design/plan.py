@@ -25,6 +25,14 @@ from paribus.design.control import (
 )
 from paribus.design.field_paths import require_known_paths, unused_allowances
 from paribus.design.item_checks import describe_cut_confounds, item_lines
+from paribus.design.judged_pairs import (
+    UnequalSizes,
+    describe_compounds,
+    judged_differences,
+    size_lines,
+    unequal_sizes,
+    unused_reasons,
+)
 from paribus.design.ladder import Rung, ladder_lines, plan_rungs
 from paribus.design.length_checks import require_trainable_lengths
 from paribus.design.probe_checks import require_kept_checkpoints
@@ -49,7 +57,7 @@ from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.errors import ConfoundError
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.interop.begin import open_begin
-from paribus.record import ControlLine, current_environment
+from paribus.record import ControlLine, JudgedDifference, current_environment
 from paribus.record.control_table import CUT_CONTEXTS
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version, device_kind, select_device
@@ -82,6 +90,7 @@ class Plan:
     design: Design
     arms: tuple[PlannedArm, ...]  # the baseline first
     control_lines: tuple[ControlLine, ...]
+    judged: tuple[JudgedDifference, ...]
     environment: dict[str, Any]
     # to be reported; of an open design, as many as it is to be carried to now
     seeds: tuple[int, ...]
@@ -108,6 +117,11 @@ class Plan:
     def unused_allowances(self) -> tuple[str, ...]:
         """What the design allows though nothing there is a confound."""
         return unused_allowances(self.design, self.control_lines)
+
+    @property
+    def unused_reasons(self) -> tuple[str, ...]:
+        """The entries of `compound` that are not needed."""
+        return unused_reasons(self.design, self.judged)
 
     def _repr_html_(self) -> str:
         """In a notebook: the control table, what differs first."""
@@ -181,8 +195,16 @@ def make_plan(
     require_known_paths(design, arms)
     require_unseen_tasks(design, arms)
     findings = judge_pairs(design, arms, opener)
-    _refuse_confounds(field_lines(design, arms, findings))
+    written_lines = field_lines(design, arms, findings)
+    _refuse_confounds(written_lines)
     sizes = match_sizes(arms)
+    unequal = unequal_sizes(design, arms, sizes, compared_pairs(design))
+    own_size_lines = size_lines(design, arms, unequal)
+    _refuse_confounds((*own_size_lines, *written_lines))
+    judged = judged_differences(design, arms, findings, unequal, opener)
+    compounds = describe_compounds(design, judged)
+    if compounds:
+        raise ConfoundError(compounds, (*own_size_lines, *written_lines))
     datasets: dict[str, TokenisedCorpus] = {}
 
     def text(corpus: Corpus) -> TokenisedCorpus:
@@ -201,7 +223,11 @@ def make_plan(
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
-    lines = (*_control_lines(design, arms, ready, findings), *lines_of_items)
+    lines = (
+        *own_size_lines,
+        *_control_lines(design, arms, ready, findings, unequal),
+        *lines_of_items,
+    )
     _refuse_confounds(lines)
     rungs = plan_rungs(design, ready, opener, text)
     here = run_environment(device, execution.n_jobs)
@@ -215,6 +241,7 @@ def make_plan(
             *ladder_lines(design, ready),
             *machine_lines(ready, here, device),
         ),
+        judged=judged,
         environment=here,
         seeds=seeds,
         tasks=tasks,
@@ -284,7 +311,11 @@ def _with_n_steps(arm: PlannedArm, n_steps: int) -> PlannedArm:
 
 
 def _control_lines(
-    design: Design, arms: Sequence[Arm], ready: Sequence[PlannedArm], findings: FindingsByPair
+    design: Design,
+    arms: Sequence[Arm],
+    ready: Sequence[PlannedArm],
+    findings: FindingsByPair,
+    unequal: UnequalSizes,
 ) -> tuple[ControlLine, ...]:
     moved_notes, final = {}, []
     for arm, own in zip(arms, ready, strict=True):
@@ -298,7 +329,7 @@ def _control_lines(
     for name in wrongly_taught_arms(design, ready):
         tuning = tuning and f"{tuning}; {name} takes the rate of {design.baseline}"
     return (
-        *field_lines(design, final, findings, moved_notes, tuning),
+        *field_lines(design, final, findings, moved_notes, tuning, unequal),
         *quantity_lines(ready, design.budget, compared_pairs(design), design.allow),
     )
 

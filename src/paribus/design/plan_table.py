@@ -46,6 +46,7 @@ def described(plan: Plan) -> dict[str, Any]:
         "order": [arm.name for arm in plan.arms],
         "arms": {arm.name: _arm_table(arm) for arm in plan.arms},
         "control": [_line_table(line) for line in plan.control_lines],
+        "judged": list(map(asdict, plan.judged)),
         "environment": plan.environment,
         "rule": plan.rule,
     }

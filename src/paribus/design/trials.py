@@ -34,6 +34,7 @@ class FieldFinding:
 
     mark: Mark  # the factor, what follows from it, or a confound
     note: str = ""
+    owner: str = ""  # the field that it depends on, where only one of the two arms has it
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,11 @@ class Trial:
     into_first: bool  # the first arm takes the second's; else the second takes the first's
 
 
-def is_under(path: str, paths: Sequence[str]) -> bool:
-    """Is a path one of these, inside one, or the empty place of one?"""
-    for place in paths:
-        if path == place or path.startswith(f"{place}.") or place.startswith(f"{path}."):
-            return True
-    return False
+def is_under(path: str, places: Sequence[str]) -> bool:
+    """Is a path one of these places, or inside one? A place inside the path frees nothing: a
+    factor frees exactly what it names.
+    """
+    return any(path == place or path.startswith(f"{place}.") for place in places)
 
 
 def pair_findings(
@@ -62,16 +62,24 @@ def pair_findings(
     fields, dependents = differing_fields(first.table, second.table)
     free, findings = [], {}
     for path, values in fields.items():
-        if _is_factor(path, values, factor_paths):
+        inside = _paths_inside(path, values, factor_paths)
+        if is_under(path, factor_paths):
             findings[path] = FieldFinding(Mark.FACTOR)
+        elif inside:
+            lacking = second.name if isinstance(values[0], Mapping) else first.name
+            note = (
+                f"{' and '.join(inside)} {'is a field' if len(inside) == 1 else 'are fields'} of a"
+                f" table that {lacking} lacks, so {path} would be the honest factor"
+            )
+            findings[path] = FieldFinding(Mark.CONFOUND, note)
         else:
             free.append(path)
     for path, owner in dependents.items():
         note = f"only one of the two has it: they differ in {owner}"
         if is_under(path, factor_paths):
-            findings[path] = FieldFinding(Mark.FACTOR)
+            findings[path] = FieldFinding(Mark.FACTOR, owner=owner)
         else:
-            findings[path] = FieldFinding(Mark.FOLLOWS, note)
+            findings[path] = FieldFinding(Mark.FOLLOWS, note, owner)
     return findings | _free_findings(first, second, free, _cache_refusals(refusal))
 
 
@@ -126,14 +134,26 @@ def _collect_differences(
             dependents.update(dict.fromkeys(leaves_of(alone, path), f"{path}.kind"))
 
 
-def _is_factor(path: str, values: Sequence[Any], factor_paths: Sequence[str]) -> bool:
-    """Is a field the factor's? A list is one field: a factor that names a part of it does not
-    free the rest.
+def _paths_inside(path: str, values: Sequence[Any], factor_paths: Sequence[str]) -> list[str]:
+    """The factor's paths that lie in a table which only one of two arms has."""
+    if not any(isinstance(value, Mapping) for value in values):
+        return []
+    return [own for own in factor_paths if own.startswith(f"{path}.")]
+
+
+def forced_fields(
+    first: Arm, second: Arm, paths: Sequence[str], refusal: Refusal
+) -> tuple[str, ...]:
+    """Of the factor's fields in which two arms differ, those that the others force: neither arm
+    can take the other's value there unless it takes more of them. The first path is kept.
     """
-    one, other = values
-    if isinstance(one, list) or isinstance(other, list):
-        return any(path == own or path.startswith(f"{own}.") for own in factor_paths)
-    return is_under(path, factor_paths)
+    first, second = _with_sizes(first, second), _with_sizes(second, first)
+    refusal, forced = _cache_refusals(refusal), []
+    for path in reversed(paths[1:]):
+        findings = _free_findings(first, second, [path, *forced], refusal)
+        if findings[path].mark == Mark.FOLLOWS:
+            forced.append(path)
+    return tuple(forced)
 
 
 def _cache_refusals(refusal: Refusal) -> Refusal:

@@ -12,6 +12,7 @@ from paribus.record.checkpoints import commit_checkpoint as commit_checkpoint
 from paribus.record.checkpoints import latest_checkpoint as latest_checkpoint
 from paribus.record.checkpoints import verify_checkpoint as verify_checkpoint
 from paribus.record.control_table import ControlLine as ControlLine
+from paribus.record.control_table import JudgedDifference as JudgedDifference
 from paribus.record.control_table import Mark as Mark
 from paribus.record.environment import current_environment as current_environment
 from paribus.record.environment import environment_differences as environment_differences

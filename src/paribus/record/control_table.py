@@ -1,5 +1,5 @@
 """The control table: a line for each field of all arms, with a mark that says what its values
-mean.
+mean; and for each comparison that gets a verdict, what its arms differ in.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 MATCH_SHIFT = "moved by the match"  # a line of a quantity: what a match moved beside its size
 
@@ -51,3 +51,49 @@ class ControlLine:
     values: Mapping[str, Any]  # by arm
     note: str = ""
     allowed: str | None = None  # why a confound is let pass
+
+
+@dataclass(frozen=True)
+class JudgedDifference:
+    """What a judged pair of arms, or a contrast, differs in.
+
+    `simple` is one factor, `interaction` how the effect of one factor depends on another, and
+    `compound` several factors at once, whose effects nothing can tell apart; `none` is a pair that
+    differs in nothing that is written.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, bool]] = {"strict": False}  # a plan holds it as a table
+
+    kind: Literal["simple", "interaction", "compound", "none"]
+    factors: tuple[str, ...]  # in words
+    arm: str | None = None
+    against: str | None = None
+    contrast: str | None = None
+    reason: str | None = None  # why a compound one is meant
+
+    @property
+    def is_compound(self) -> bool:
+        return self.kind == "compound"
+
+    @property
+    def mark(self) -> str:
+        """What stands beside the word of a verdict in a table; nothing unless it is compound."""
+        if self.is_compound:
+            return f"compound: {', '.join(self.factors)}"
+        return ""
+
+    @property
+    def description(self) -> str:
+        """What it differs in, as a clause without its subject."""
+        match self.kind:
+            case "simple":
+                return f"differs in {self.factors[0]}"
+            case "interaction":
+                return f"is the interaction of {' and '.join(self.factors)}"
+            case "compound":
+                return (
+                    f"differs in {len(self.factors)} factors: {', '.join(self.factors)}; the effect"
+                    " is of all of them together"
+                )
+            case "none":
+                return "differs in nothing that the design writes"

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from paribus.errors import RecordError
-from paribus.record.control_table import ControlLine
+from paribus.record.control_table import ControlLine, JudgedDifference
 from paribus.record.plan_design import DesignRecord
 from paribus.record.plan_formats import LISTED_FORMAT, REPAIR, convert_plan, plan_format
 from paribus.record.shape import Number, Shape, WholeShape, parse_table
@@ -221,6 +221,8 @@ class PlanRecord(Shape):
     items: dict[str, str] = Field(default_factory=dict)
     rungs: list[RungRecord] = Field(default_factory=list)  # of the ladder, ascending
     control: list[ControlLine]
+    # of each judged pair and each contrast; a plan of before they were counted has none
+    judged: list[JudgedDifference] = Field(default_factory=list)
     environment: dict[str, Any]
     rule: str
     table: dict[str, Any] = Field(repr=False)
@@ -255,6 +257,15 @@ class PlanRecord(Shape):
         raise RecordError(
             f"{self.name}: the plan has no rung of {arm!r} at d_model {size}; {REPAIR}"
         )
+
+    def difference_of(
+        self, arm: str | None, against: str | None = None, *, contrast: str | None = None
+    ) -> JudgedDifference | None:
+        """What a judged pair, or a contrast, differs in; None where the plan does not say so."""
+        for one in self.judged:
+            if (one.arm, one.against, one.contrast) == (arm, against, contrast):
+                return one
+        return None
 
     @property
     def is_listed(self) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 5  # of the fields that changed at once
 _MAX_CHARACTERS = 40  # of a value
 # Fields that older plans lack: unused, they are no part of a design.
-_NEWER_FIELDS = ("equal_noise", "contrasts", "lengths", "variance")
+_NEWER_FIELDS = ("equal_noise", "contrasts", "lengths", "variance", "compound")
 _UNHASHED_FIELDS = ("prompts", "question", "reference")  # of a design, what decides no number
 _NOTHING = "nothing"
 _OLDER_NAMES = {"made": "frozen_at"}  # of fields, in locks of earlier versions

@@ -9,6 +9,8 @@ from itertools import chain
 from paribus.analyse import Comparison
 from paribus.analyse.contrasts import NOT_DECLARED, ContrastFinding
 from paribus.analyse.verdict import WORDS_BEFORE_T
+from paribus.record import JudgedDifference
+from paribus.record.plan import PlanRecord
 from paribus.report.intervals import (
     DASH,
     describe_gain,
@@ -25,7 +27,12 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
-from paribus.report.verdicts import advice_on_comparison, items_note
+from paribus.report.verdicts import (
+    advice_on_comparison,
+    describe_reason,
+    items_note,
+    with_factors,
+)
 from paribus.spec.contrasts import DEFAULT, two_by_two_levels
 
 NO_VERDICT = "no verdict"  # in a cell
@@ -50,6 +57,7 @@ class ContrastText:
     name: str
     word: str  # empty where it is outside the family, or cannot be given
     headline: str
+    compound: str  # why it is judged though several factors differ
     numbers: str
     meaning: str
     advice: str
@@ -63,11 +71,13 @@ def describe_effect_scale(report: ReportData) -> str:
 def contrast_texts(report: ReportData) -> list[ContrastText]:
     """What stands on the first screen: every contrast, those outside the family first."""
     items = items_note(report)
-    return [_contrast_text(one, items) for one in report.findings.contrasts]
+    return [_contrast_text(one, items, report.plan) for one in report.findings.contrasts]
 
 
-def _contrast_text(contrast: ContrastFinding, items: str) -> ContrastText:
+def _contrast_text(contrast: ContrastFinding, items: str, plan: PlanRecord) -> ContrastText:
+    difference = plan.difference_of(None, contrast=contrast.name)
     meanings = (
+        _describe_interaction(difference),
         _describe_sign(contrast),
         _describe_simple_effects(contrast),
         _undeclared_note(contrast),
@@ -75,11 +85,19 @@ def _contrast_text(contrast: ContrastFinding, items: str) -> ContrastText:
     return ContrastText(
         name=contrast.name,
         word=contrast.word or "",
-        headline=_headline(contrast, items),
+        headline=with_factors(_headline(contrast, items), difference),
+        compound=describe_reason(difference),
         numbers=_describe_numbers(contrast),
         meaning=" ".join(filter(None, meanings)),
         advice=_describe_advice(contrast),
     )
+
+
+def _describe_interaction(difference: JudgedDifference | None) -> str:
+    """That a contrast asks how one factor's effect depends on another."""
+    if difference is None or difference.kind != "interaction":
+        return ""
+    return f"It {difference.description}."
 
 
 def _describe_numbers(contrast: ContrastFinding) -> str:
@@ -138,14 +156,15 @@ def _undeclared_note(contrast: ContrastFinding) -> str:
 
 def contrast_lines(report: ReportData) -> list[tuple[str, ...]]:
     """Every contrast with its numbers, a line each; also those that get no word."""
-    return list(chain.from_iterable(map(_contrast_lines, report.findings.contrasts)))
+    lines = [_contrast_lines(one, report.plan) for one in report.findings.contrasts]
+    return list(chain.from_iterable(lines))
 
 
-def _contrast_lines(contrast: ContrastFinding) -> Iterator[tuple[str, ...]]:
+def _contrast_lines(contrast: ContrastFinding, plan: PlanRecord) -> Iterator[tuple[str, ...]]:
     weights = describe_weights(contrast.weights)
     if contrast.comparison is not None:
         cells = _cells(contrast.comparison, contrast.is_judged)
-        yield contrast.name, weights, *cells, _verdict(contrast)
+        yield contrast.name, weights, *cells, _marked_verdict(contrast, plan)
         return
     yield contrast.name, weights, DASH, DASH, DASH, f"cannot be given: {contrast.reason}"
     for place, effect in contrast.simple_effects:
@@ -156,6 +175,13 @@ def _verdict(contrast: ContrastFinding) -> str:
     if contrast.word is None or contrast.comparison is None:
         return NO_VERDICT
     return str(contrast.comparison.verdict)
+
+
+def _marked_verdict(contrast: ContrastFinding, plan: PlanRecord) -> str:
+    """The verdict for a cell, with the factors where there are several."""
+    difference = plan.difference_of(None, contrast=contrast.name)
+    mark = "" if difference is None else difference.mark
+    return "; ".join(filter(None, (_verdict(contrast), mark)))
 
 
 def _cells(comparison: Comparison, is_judged: bool) -> tuple[str, str, str]:
@@ -171,16 +197,16 @@ def _cells(comparison: Comparison, is_judged: bool) -> tuple[str, str, str]:
 
 def contrast_latex_rows(report: ReportData) -> list[tuple[str, str, str, str]]:
     """Name, gain, interval and word for a typeset table."""
-    return [_latex_row(one) for one in report.findings.contrasts]
+    return [_latex_row(one, report.plan) for one in report.findings.contrasts]
 
 
-def _latex_row(contrast: ContrastFinding) -> tuple[str, str, str, str]:
+def _latex_row(contrast: ContrastFinding, plan: PlanRecord) -> tuple[str, str, str, str]:
     if contrast.comparison is None:
         return contrast.name, DASH, DASH, f"cannot be given: {contrast.reason}"
     comparison = contrast.comparison
     digits = digits_of(comparison)
     if contrast.is_judged:
-        word, ends = _verdict(contrast), verdict_interval_cell(comparison)
+        word, ends = _marked_verdict(contrast, plan), verdict_interval_cell(comparison)
     else:
         word = f"{NO_VERDICT} (interval at {percent_level(comparison.level)})"
         ends = format_interval(comparison.low, comparison.high, digits)

@@ -23,6 +23,7 @@ from paribus.report.series import describe_series
 from paribus.report.tables import score_summary
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust import allowed_confounds
+from paribus.report.trust_fairness import compound_comparisons
 from paribus.report.verdict_notes import verdict_notes
 from paribus.report.verdicts import (
     advice_on_arm,
@@ -116,6 +117,8 @@ def _result_notes(report: ReportData) -> Iterator[str]:
     )
     yield from filter(None, beside)
     yield from _advice_notes(report)
+    for one in compound_comparisons(report):
+        yield one
     for one in allowed_confounds(report):
         yield f"allowed to differ: {one}"
     noise = describe_noise(report)
@@ -184,6 +187,9 @@ def _judgement_cells(arm: ArmFinding, report: ReportData) -> tuple[str, str, str
         verdict = _verdict_cell(own)
     if arm.against != report.findings.baseline:
         verdict += f" (against {arm.against})"
+    difference = report.plan.difference_of(arm.name, arm.against)
+    if difference is not None and difference.is_compound:
+        verdict += f"; {difference.mark}"
     if comparison is None:
         return DASH, DASH, verdict
     gain = format_signed(comparison.effect, digits_of(comparison))

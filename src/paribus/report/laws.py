@@ -337,7 +337,7 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         "noise": describe_noise(laws),
         "misfit": warn_of_shared_misfit(laws),
         "laws": law_lines(laws),
-        "exponents": exponent_lines(laws.verdicts),
+        "exponents": _mark_compounds(exponent_lines(laws.verdicts), report),
         "floor": describe_floor(laws),
         "shared_misfit": describe_shared_misfit(laws),
         "shared_exponents": exponent_lines(laws.shared_misfit.verdicts)
@@ -352,6 +352,16 @@ def law_section(report: ReportData) -> Mapping[str, Any] | None:
         "unknown_arms": describe_unknown_arms(report),
         **trend_section(report),
     }
+
+
+def _mark_compounds(lines: Sequence[tuple[str, ...]], report: ReportData) -> list[tuple[str, ...]]:
+    """Lines on exponents, with the factors of each pair that differs in several."""
+    marked = []
+    for arm, against, *cells, verdict in lines:
+        difference = report.plan.difference_of(arm, against)
+        mark = "" if difference is None else difference.mark
+        marked.append((arm, against, *cells, "; ".join(filter(None, (verdict, mark)))))
+    return marked
 
 
 def _estimate(one: LawEstimate, most: float = inf) -> str:

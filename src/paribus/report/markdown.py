@@ -119,13 +119,13 @@ def _verdict_section(report: ReportData) -> Iterator[str]:
     """Every verdict in sentences, and what was measured."""
     for one in contrast_texts(report):
         yield f"**{_escape_markdown(one.headline)}**"
-        yield _paragraph(_number_sentence(one.numbers), one.meaning, one.advice)
+        yield _paragraph(_number_sentence(one.numbers), one.meaning, one.compound, one.advice)
     yield from _overview_table(report)
     for one in verdict_texts(report):
         control = " (the positive control)" if one.is_control else ""
         yield f"**{_escape_markdown(one.headline)}**{control}"
         numbers = _number_sentence(one.numbers)
-        yield _paragraph(one.failures, numbers, one.meaning, one.compute, one.advice)
+        yield _paragraph(one.failures, numbers, one.meaning, one.compound, one.compute, one.advice)
     control = describe_control(report)
     if control:
         yield f"{_escape_markdown(control)}\n"

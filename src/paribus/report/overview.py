@@ -55,7 +55,11 @@ def comparison_lines(report: ReportData) -> list[ComparisonLine]:
     arms = report.findings.arms
     if len(arms) <= MAX_LISTED:
         return []
-    lines = [_comparison_line(arm, arm.name == report.first_edition_control_arm) for arm in arms]
+    lines = []
+    for arm in arms:
+        difference = report.plan.difference_of(arm.name, arm.against)
+        mark = "" if difference is None else difference.mark
+        lines.append(_comparison_line(arm, mark, arm.name == report.first_edition_control_arm))
     return sorted(lines, key=lambda one: one.is_control)
 
 
@@ -94,7 +98,7 @@ def describe_tally(lines: Sequence[ComparisonLine], report: ReportData) -> str:
     return f"{comparisons} over {seeds}: {', '.join(words)}."
 
 
-def _comparison_line(arm: ArmFinding, is_control: bool) -> ComparisonLine:
+def _comparison_line(arm: ArmFinding, mark: str, is_control: bool) -> ComparisonLine:
     verdict, comparison = arm.judgement.verdict, arm.judgement.comparison
     advice = advice_on_arm(arm)
     detail = "" if verdict.word == "equivalent" else verdict.detail
@@ -109,7 +113,7 @@ def _comparison_line(arm: ArmFinding, is_control: bool) -> ComparisonLine:
         against=arm.against,
         word=verdict.word,
         label=verdict.label,
-        detail="; ".join(filter(None, (detail, verdict.doubt))),
+        detail="; ".join(filter(None, (detail, verdict.doubt, mark))),
         gain=gain,
         interval=interval,
         compute=compute,

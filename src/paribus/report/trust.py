@@ -6,7 +6,7 @@ from paribus.record import ControlLine, Mark
 from paribus.report.numbers import format_plural, join_words
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck
-from paribus.report.trust_fairness import pairing_check, rate_check
+from paribus.report.trust_fairness import factor_checks, pairing_check, rate_check
 from paribus.report.trust_power import (
     manipulation_checks,
     margin_checks,
@@ -25,6 +25,7 @@ def trust_checks(report: ReportData) -> list[TrustCheck]:
     """In the order in which a reader should ask."""
     return [
         _confound_check(report),
+        *factor_checks(report),
         rate_check(report),
         seed_check(report),
         *pooled_noise_checks(report),

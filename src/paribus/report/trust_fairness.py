@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from paribus.analyse.remarks import rate_remark
 from paribus.record import Mark
 from paribus.report.numbers import (
+    capitalise,
     describe_each,
     format_percent,
     join_words,
@@ -21,6 +22,7 @@ from paribus.report.tables import control_line
 from paribus.report.trust_check import TrustCheck, yes_unless
 from paribus.report.verdicts import quote_comparison
 
+FACTORS = "Factors"
 RATE_PATH = "training.optimizer.rate"
 _STAGE = re.compile(r"stages\.\d+\.")  # before a field of a stage
 BATCH_PATHS = (
@@ -31,6 +33,34 @@ BATCH_PATHS = (
     "training.n_sequences",
     "training.data_seed",
 )
+
+
+def factor_checks(report: ReportData) -> Iterator[TrustCheck]:
+    """Does each comparison differ in one factor? A plan of before they were counted does not
+    say.
+    """
+    if not report.plan.judged:
+        return
+    compound = list(compound_comparisons(report))
+    if compound:
+        text = f"{capitalise('; '.join(compound))}."
+        yield TrustCheck(FACTORS, "mind", text)
+    else:
+        text = "Each comparison differs in one factor; an interaction is called so."
+        yield TrustCheck(FACTORS, "yes", text)
+
+
+def compound_comparisons(report: ReportData) -> Iterator[str]:
+    """Every comparison and contrast that differs in several factors at once, with the reason."""
+    for one in report.plan.judged:
+        if not one.is_compound:
+            continue
+        if one.contrast is None:
+            name = f"{quote_arm(str(one.arm))} against {quote_arm(str(one.against))}"
+        else:
+            name = one.contrast
+        reason = "" if one.reason is None else f" ({one.reason})"
+        yield f"{name} {one.description}{reason}"
 
 
 def rate_check(report: ReportData) -> TrustCheck:

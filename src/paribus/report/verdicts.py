@@ -15,6 +15,7 @@ from paribus.analyse.plan_family import is_fourth_edition
 from paribus.analyse.run_table import Row
 from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.record import JudgedDifference
 from paribus.report.intervals import describe_compute, describe_gain
 from paribus.report.numbers import capitalise, format_plural, quote_arm, rough, significant
 from paribus.report.positive_control import equivalence_caveat
@@ -37,6 +38,7 @@ class VerdictText:
     word: str
     label: str  # the word, with the seeds that it is of where some runs failed
     headline: str
+    compound: str  # why it is judged though several factors differ
     failures: str  # who trained how often, where not all did
     numbers: str  # effect and interval
     meaning: str  # what these allow to say
@@ -56,6 +58,7 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
     advice = advice_on_arm(arm)
     advice_text = "" if advice is None else f"{advice.description}."
     numbers = meaning = compute = ""
+    difference = report.plan.difference_of(arm.name, baseline)
     if comparison is not None:
         numbers, meaning = describe_gain(comparison), _describe_reading(arm, comparison, report)
         compute = describe_compute(arm.name, baseline, arm.multiplier)
@@ -63,7 +66,11 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
         arm=arm.name,
         word=arm.judgement.verdict.word,
         label=arm.judgement.verdict.label,
-        headline=verdict_headline(arm, baseline, equivalence_caveat(report), items_note(report)),
+        headline=with_factors(
+            verdict_headline(arm, baseline, equivalence_caveat(report), items_note(report)),
+            difference,
+        ),
+        compound=describe_reason(difference),
         failures=_describe_failures(arm, baseline, report),
         numbers=numbers,
         meaning=meaning,
@@ -71,6 +78,20 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
         advice=advice_text,
         is_control=arm.name == report.first_edition_control_arm,
     )
+
+
+def with_factors(headline: str, difference: JudgedDifference | None) -> str:
+    """A headline, with the factors that differ where there are several."""
+    if difference is None or not difference.is_compound:
+        return headline
+    return f"{headline} ({difference.description})"
+
+
+def describe_reason(difference: JudgedDifference | None) -> str:
+    """Why a comparison of several factors is judged; nothing of another."""
+    if difference is None or not difference.is_compound:
+        return ""
+    return f"Several factors on purpose: {difference.reason or 'the design does not say why'}."
 
 
 def _describe_reading(arm: ArmFinding, comparison: Comparison, report: ReportData) -> str:

@@ -12,6 +12,7 @@ from paribus.spec.contrasts import (
     judged_family,
     opposed_arms,
 )
+from paribus.spec.design_spec import MATCH_PATH as MATCH_PATH
 from paribus.spec.design_spec import RUN_TABLES as RUN_TABLES
 from paribus.spec.design_spec import SCALES as SCALES
 from paribus.spec.design_spec import Budget as Budget
@@ -106,12 +107,28 @@ def length_arms(design: Design) -> tuple[str, ...]:
     return tuple(name for name in arm_tables(design) if name in names)
 
 
+def ladder_pairs(design: Design) -> tuple[ArmPair, ...]:
+    """The pairs that laws are compared for: those that are named, or each arm against the baseline;
+    none without a ladder.
+    """
+    if design.ladder is None:
+        return ()
+    if design.comparisons is not None:
+        return tuple(design.comparisons)
+    outside = (design.baseline, control_arm(design))
+    return tuple((name, design.baseline) for name in arm_tables(design) if name not in outside)
+
+
 def compared_pairs(design: Design) -> tuple[ArmPair, ...]:
-    """Every pair of arms whose difference enters something reported: pairs, the control,
-    contrasts, a 2 × 2.
+    """Every pair of arms whose difference enters something reported: pairs, those of a ladder, the
+    control, contrasts, a 2 × 2.
     """
     levels, control = arm_levels(design), control_arm(design)
-    pairs = [*judged_pairs(design), *([] if control is None else [(control, design.baseline)])]
+    pairs = [
+        *judged_pairs(design),
+        *ladder_pairs(design),
+        *([] if control is None else [(control, design.baseline)]),
+    ]
     for weights in {
         **default_contrasts(levels, design.baseline),
         **declared_contrasts(design),

@@ -32,6 +32,7 @@ from paribus.spec.yardstick import DesignYardstickKind, DocumentHalves, OtherYar
 Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
 DesignScale = Literal["smoke", "laptop", "hour", "paper"]
 SCALES: tuple[DesignScale, ...] = ("smoke", "laptop", "hour", "paper")
+MATCH_PATH = "match"  # the size, as a factor
 RUN_TABLES = ("architecture", "corpus", "objective", "training", "stages", "begin")
 
 
@@ -94,7 +95,9 @@ class Design(Spec):
     baseline: str
     """The arm that the others are compared with."""
     factor: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
-    """The paths in which arms may differ, such as `architecture.mask`. One alone needs no list."""
+    """The paths in which arms may differ, such as `architecture.mask`; `match` for their size. One
+    alone needs no list. Two arms that are compared should differ in one of them.
+    """
     arms: Annotated[dict[str, Table], BeforeValidator(require_names)] = Field(default_factory=dict)
     """Arms by name, each a table of a run that is laid over the base. An arm may have a `match`
     of its own.
@@ -155,5 +158,11 @@ class Design(Spec):
     """Which checkpoint is measured."""
     allow: dict[str, str] = Field(default_factory=dict)
     """By path, the reason why it may differ all the same."""
+    compound: Annotated[dict[str, str], Field(exclude_if=lambda reasons: not reasons)] = Field(
+        default_factory=dict
+    )
+    """By arm or contrast, the reason why it is judged though it differs in several factors at
+    once.
+    """
     prompts: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
     """Texts that every arm continues, for the report."""

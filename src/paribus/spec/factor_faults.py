@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paribus.spec.design import (
+    MATCH_PATH,
     RUN_TABLES,
     Design,
+    arm_levels,
     arm_tables,
+    declared_contrasts,
     declared_paths,
     leaves_of,
     level_paths,
@@ -39,13 +42,17 @@ def written_tables(design: Design) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def factor_faults(design: Design) -> Iterator[str]:
     for path in declared_paths(design):
-        if path.split(".")[0] not in RUN_TABLES:
-            yield f"factor {path!r} is no path of a run; begin with {', '.join(RUN_TABLES)}"
+        if path.split(".")[0] not in (*RUN_TABLES, MATCH_PATH):
+            yield (
+                f"factor {path!r} is no path of a run; begin with {', '.join(RUN_TABLES)}, or name"
+                f" {MATCH_PATH}, the size"
+            )
     if design.factors and design.factor:
         yield "factor is given beside factors, whose paths are the ones that differ; leave it out"
     for path, reason in design.allow.items():
         if not reason.strip():
             yield f"allow.{path} has no reason; say why it may differ all the same"
+    yield from _compound_faults(design)
     written_paths: list[tuple[str, str]] = []
     for name, factor in design.factors.items():
         written_paths += [(name, path) for path in level_paths(factor)]
@@ -56,6 +63,18 @@ def factor_faults(design: Design) -> Iterator[str]:
                     f"factors.{other} and factors.{name} both write {path}; let each level write"
                     " paths of its own"
                 )
+
+
+def _compound_faults(design: Design) -> Iterator[str]:
+    names = [*arm_levels(design), *declared_contrasts(design)]
+    for name, reason in design.compound.items():
+        if name not in names:
+            yield (
+                f"compound has {name!r}, which is neither an arm nor a contrast; use one of"
+                f" {', '.join(names)}"
+            )
+        if not reason.strip():
+            yield f"compound.{name} has no reason; say why it differs in several factors at once"
 
 
 def _paths_overlap(one: str, other: str) -> bool:

@@ -95,12 +95,31 @@ def print_control_table(lines: Iterable[ControlLine], page: Console, every: bool
     page.print("   ".join(f"{mark} {mark.meaning}" for mark in Mark), style="dim")
 
 
+def print_judged(plan: Plan, page: Console) -> None:
+    """Print what each judged pair and each contrast differs in."""
+    heading = "judged"
+    for one in plan.judged:
+        name = one.contrast or f"{one.arm} against {one.against}"
+        line = f"{heading:10} {name}: {one.description}"
+        if one.reason is not None:
+            line += f" (meant: {one.reason})"
+        style = "bold yellow" if one.is_compound else ""
+        page.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
+        heading = ""
+
+
 def print_unused_allowances(plan: Plan, page: Console) -> None:
-    """Print each entry under `allow` that is not needed."""
+    """Print each entry under `allow` or `compound` that is not needed."""
     for path in plan.unused_allowances:
         page.print(
             f"allow      {path} is not needed: nothing there is a confound",
             soft_wrap=True,
+        )
+    for name in plan.unused_reasons:
+        page.print(
+            f"compound   {name} is not needed: it differs in one factor",
+            soft_wrap=True,
+            markup=False,
         )
 
 

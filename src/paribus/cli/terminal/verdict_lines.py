@@ -49,7 +49,7 @@ def print_verdicts(report: ReportData, page: Console) -> None:
             Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), line),
             soft_wrap=True,
         )
-        for more in filter(None, (one.meaning, one.advice)):
+        for more in filter(None, (one.meaning, one.compound, one.advice)):
             page.print(f"{'':{width}}  {more}", style="dim", soft_wrap=True, markup=False)
     for one in verdicts:
         page.print(
@@ -58,6 +58,8 @@ def print_verdicts(report: ReportData, page: Console) -> None:
             ),
             soft_wrap=True,
         )
+        if one.compound:
+            page.print(f"{'':{width}}  {one.compound}", style="dim", soft_wrap=True, markup=False)
         if one.advice and not one.is_control:
             page.print(f"{'':{width}}  {one.advice}", style="dim", soft_wrap=True)
     control = describe_control(report)

@@ -25,6 +25,7 @@ from paribus.spec.match import MOVES, Match, MatchBy, Move
 
 MAX_COARSE_SETTINGS = 512  # in which the last move is tried, where several sizes are met at once
 MAX_FACTOR = 4  # by which a coarse move goes up or down for them
+UNEQUAL_FROM = 0.02  # sizes that differ by a larger part are unequal on purpose
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,19 @@ class MatchedSize:
         return self.value / self.target - 1
 
     @property
+    def is_unequal(self) -> bool:
+        """Is the size another than the baseline's, on purpose?"""
+        return abs(self.value / self.target * self.times - 1) > UNEQUAL_FROM
+
+    @property
     def agreement_description(self) -> str:
         """What the size comes to, beside the baseline's, in words: how near, and of how many
         times it.
         """
-        near = f"agree to {abs(self.error):.2%}"
+        if self.times == 1 and self.is_unequal:
+            return f"differ by {abs(self.error):.2%}"
         if self.times == 1:
-            return near
+            return f"agree to {abs(self.error):.2%}"
         return f"are {self.times:g} × the baseline's, to {abs(self.error):.2%}"
 
 

@@ -1,0 +1,396 @@
+"""What each judged comparison differs in: one factor, an interaction, or several at once.
+
+A design lists the paths in which its arms may differ. That is no licence for one pair to differ in
+three of them: the effect of such a pair is of all three together, and nobody can say of which. So
+every pair and every contrast that gets a word is taken apart here.
+
+A pair differs in the listed fields that are not the same in its two arms. Each counts by itself,
+also where several lie in one listed table, or in one level of a factorial. These do not count:
+
+- what only one of two kinds has, or only the arm that has the table: it follows from the kind, or
+  from the table being there;
+- what the two kinds have by default, where the design writes nothing;
+- what the other listed fields force: neither arm can take the other's value alone;
+- learning rates that a sweep finds for each arm alike.
+
+A size that is unequal on purpose counts as one factor more, by the name `match`.
+
+A contrast is taken apart into pairs that differ in one field each. If they all differ in the same
+field, and in one direction, it is the effect of that field. If they cancel in two fields or more,
+it is their interaction. What cannot be taken apart so is compound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from paribus.design.arms import Arm, arm_refusal
+from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
+from paribus.design.matching.size import architecture_size
+from paribus.design.matching.size_match import UNEQUAL_FROM, SizeMatch
+from paribus.design.trials import ABSENT, differing_fields, forced_fields
+from paribus.errors import SpecError
+from paribus.record import ControlLine, JudgedDifference, Mark
+from paribus.spec.begin_reading import BeginOpener
+from paribus.spec.contrasts import Weights, default_contrasts
+from paribus.spec.design import (
+    MATCH_PATH,
+    ArmPair,
+    Design,
+    arm_levels,
+    arm_tables,
+    declared_contrasts,
+    judged_pairs,
+    ladder_pairs,
+    leaves_of,
+)
+from paribus.spec.factor_faults import STAGE_PATH
+from paribus.spec.match import Match, match_lengths
+from paribus.spec.stages import indexed_stages
+
+SHORT_TABLES = ("architecture.", "training.")  # left out before the name of a factor
+NOT_DECLARED = "sizes that are unequal on purpose are a factor: "
+
+
+@dataclass(frozen=True)
+class UnequalSize:
+    """Two arms whose sizes agree in nothing that they are matched by."""
+
+    by: str
+    ratio: float  # how often the second's size the first has
+
+    @property
+    def description(self) -> str:
+        return f"size ({self.ratio:.3g} × the {self.by.replace('_', ' ')})"
+
+
+UnequalSizes = Mapping[ArmPair, UnequalSize]
+FactorsByPair = Mapping[ArmPair, Sequence[str]]  # by path
+
+
+def judged_differences(
+    design: Design,
+    arms: Sequence[Arm],
+    findings: FindingsByPair,
+    unequal_sizes: UnequalSizes,
+    open_begin: BeginOpener | None = None,
+) -> tuple[JudgedDifference, ...]:
+    """Of every judged pair, those of a ladder among them, and of every contrast that is judged or
+    shown.
+    """
+    factors = _factors_by_pair(design, arms, findings, unequal_sizes, open_begin)
+    pairs = dict.fromkeys((*judged_pairs(design), *ladder_pairs(design)))
+    differences = [_pair_difference(design, pair, factors, unequal_sizes) for pair in pairs]
+    by_name = {arm.name: arm for arm in arms}
+    place = partial(_place, factor_paths(design, arms))
+    contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
+    for name, weights in contrasts.items():
+        own = _contrast_difference(weights, by_name, factors, place)
+        reason = design.compound.get(name) if own.is_compound else None
+        differences.append(replace(own, contrast=name, reason=reason))
+    return tuple(differences)
+
+
+def _pair_difference(
+    design: Design, pair: ArmPair, factors: FactorsByPair, sizes: UnequalSizes
+) -> JudgedDifference:
+    arm, against = pair
+    size = sizes.get(pair)
+    if (against, arm) in sizes:
+        size = replace(sizes[against, arm], ratio=1 / sizes[against, arm].ratio)
+    names = _names(_factors_of(factors, arm, against), size)
+    if len(names) > 1:
+        reason = design.compound.get(arm)
+        return JudgedDifference("compound", names, arm=arm, against=against, reason=reason)
+    return JudgedDifference("simple" if names else "none", names, arm=arm, against=against)
+
+
+def describe_compounds(design: Design, differences: Sequence[JudgedDifference]) -> tuple[str, ...]:
+    """Every judged comparison that differs in several factors, and of which the design does not
+    say why, in three beats.
+    """
+    contrasts, problems = declared_contrasts(design), []
+    for one in differences:
+        if not one.is_compound or one.reason is not None:
+            continue
+        if one.contrast is None:
+            name, subject = one.arm, f"comparisons: {one.arm} against {one.against}"
+        elif one.contrast in contrasts:
+            name, subject = one.contrast, f"contrasts: {one.contrast}"
+        else:
+            continue  # an effect of two factors that is shown and not judged
+        problems.append(
+            f"{subject} {one.description}; judge arms that differ in one, or say why all of them"
+            f' are meant: compound = {{ "{name}" = "why" }}'
+        )
+    return tuple(problems)
+
+
+def unused_reasons(design: Design, differences: Sequence[JudgedDifference]) -> tuple[str, ...]:
+    """The entries of `compound` whose comparisons each differ in one factor."""
+    used = {one.contrast or one.arm for one in differences if one.is_compound}
+    return tuple(name for name in design.compound if name not in used)
+
+
+def unequal_sizes(
+    design: Design,
+    arms: Sequence[Arm],
+    size_matches: Sequence[SizeMatch | None],
+    pairs: Sequence[ArmPair],
+) -> dict[ArmPair, UnequalSize]:
+    """The pairs whose sizes are unequal on purpose: by a `match` of their own, by `times`, or
+    under a tolerance so wide that nothing is matched.
+
+    A pair is of equal size if it agrees in one quantity that it is matched by. Arms that are
+    compared as written have the sizes that follow from the factor.
+    """
+    matches = {arm.name: _match_of(arm, design) for arm in arms}
+    architectures = {}
+    for arm, own in zip(arms, size_matches, strict=True):
+        architectures[arm.name] = arm.run.architecture if own is None else own.architecture
+    length = arms[0].run.last.training.length
+    unequal = {}
+    for pair in pairs:
+        sizes: list[UnequalSize] = []
+        for match in filter(None, (matches[pair[0]], matches[pair[1]], design.match)):
+            n_tokens = match_lengths(match, length)
+            for by in match.sizes:
+                try:
+                    first, second = [
+                        architecture_size(architectures[name], by, *n_tokens) for name in pair
+                    ]
+                except SpecError:  # an arm that is not matched so, and has no room for the text
+                    continue
+                sizes.append(UnequalSize(by=by, ratio=first / second))
+        if sizes and all(abs(size.ratio - 1) > UNEQUAL_FROM for size in sizes):
+            unequal[pair] = sizes[0]
+    return unequal
+
+
+def _match_of(arm: Arm, design: Design) -> Match | None:
+    """What an arm is matched by; None of the baseline, to which the others are brought."""
+    if arm.name == design.baseline:
+        return None
+    return arm.match
+
+
+def size_lines(design: Design, arms: Sequence[Arm], sizes: UnequalSizes) -> tuple[ControlLine, ...]:
+    """A line on what the arms are matched by, where some are of unequal size on purpose."""
+    if not sizes:
+        return ()
+    values = {arm.name: _describe_match(_match_of(arm, design)) for arm in arms}
+    notes = []
+    for (one, other), size in sizes.items():
+        notes.append(f"{one} has {size.ratio:.3g} × the {size.by.replace('_', ' ')} of {other}")
+    note = "; ".join(notes)
+    if MATCH_PATH in factor_paths(design, arms):
+        return (ControlLine(path=MATCH_PATH, mark=Mark.FACTOR, values=values, note=note),)
+    return (
+        ControlLine(
+            path=MATCH_PATH,
+            mark=Mark.CONFOUND,
+            values=values,
+            note=f"{NOT_DECLARED}{note}",
+            allowed=design.allow.get(MATCH_PATH),
+        ),
+    )
+
+
+def _describe_match(match: Match | None) -> str:
+    if match is None or not match.sizes:
+        return "as written"
+    by = " and ".join(match.sizes).replace("_", " ")
+    if match.times == 1:
+        return f"{by} to {match.tolerance:.2g}"
+    return f"{match.times:g} × {by} to {match.tolerance:.2g}"
+
+
+def _factors_by_pair(
+    design: Design,
+    arms: Sequence[Arm],
+    findings: FindingsByPair,
+    sizes: UnequalSizes,
+    open_begin: BeginOpener | None,
+) -> dict[ArmPair, list[str]]:
+    """The factors in which each compared pair differs, by path."""
+    by_name = {arm.name: arm for arm in arms}
+    refusal = partial(arm_refusal, design, open_begin=open_begin)
+    listed = factor_paths(design, arms)
+    factors = {}
+    for pair, by_path in findings.items():
+        first, second = by_name[pair[0]], by_name[pair[1]]
+        paths = []
+        for path, finding in by_path.items():
+            is_own = finding.mark == Mark.FACTOR and not finding.owner
+            if is_own and not (design.tune is not None and is_rate_path(path)):
+                paths.append(path)
+        written = _written_paths(design, pair)
+        paths = [path for path in paths if not _comes_with_kind(path, paths, written)]
+        paths.sort(key=partial(_place, listed))
+        forced = forced_fields(first, second, paths, refusal)
+        own: list[str] = []
+        for path in paths:
+            if path not in forced:
+                own += _entries(path, _value_at(first, path), _value_at(second, path))
+        if pair in sizes and MATCH_PATH in listed:
+            own.append(MATCH_PATH)
+        factors[pair] = own
+    return factors
+
+
+def _written_paths(design: Design, pair: ArmPair) -> set[str]:
+    """Every path that the design writes for either of two arms."""
+    tables = arm_tables(design)
+    written: set[str] = set()
+    for table in (design.base, tables[pair[0]], tables[pair[1]]):
+        written.update(leaves_of(indexed_stages(table)))
+    return written
+
+
+def _comes_with_kind(path: str, paths: Sequence[str], written: Collection[str]) -> bool:
+    """Is a field of a table of which two arms have two kinds what each kind has by default?"""
+    table, _, name = path.rpartition(".")
+    of_any_stage = STAGE_PATH.sub("", path)
+    is_written = path in written or of_any_stage in written
+    return name != "kind" and f"{table}.kind" in paths and not is_written
+
+
+def _place(listed: Sequence[str], path: str) -> int:
+    """The place of a field in the list of factors."""
+    for place, own in enumerate(listed):
+        if path == own or path.startswith(f"{own}."):
+            return place
+    return len(listed)
+
+
+def _entries(path: str, one: Any, other: Any) -> list[str]:
+    """A field; of lists of tables, each field of each entry in which they differ."""
+    if not (isinstance(one, list) and isinstance(other, list)):
+        return [path]
+    if len(one) != len(other):
+        short, long = sorted((one, other), key=len)
+        changed = [entry for entry in short if entry not in long]
+        return [path, *[f"{path}.{short.index(entry)}" for entry in changed]]
+    paths = []
+    for place, (left, right) in enumerate(zip(one, other, strict=True)):
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            fields, _ = differing_fields(dict(left), dict(right))
+            paths += [f"{path}.{place}.{name}" for name in fields]
+        elif left != right:
+            paths.append(f"{path}.{place}")
+    return paths
+
+
+def _value_at(arm: Arm, path: str) -> Any:
+    inner: Any = arm.table
+    for key in path.split("."):
+        if not isinstance(inner, Mapping) or key not in inner:
+            return ABSENT
+        inner = inner[key]
+    return inner
+
+
+def _names(paths: Sequence[str], size: UnequalSize | None = None) -> tuple[str, ...]:
+    """Factors in words: without the table that most of them lie in, where that is unambiguous."""
+    short = [_short_name(path) for path in paths]
+    names = []
+    for path, name in zip(paths, short, strict=True):
+        if path == MATCH_PATH:
+            names.append("size" if size is None else size.description)
+        elif short.count(name) > 1:
+            names.append(path)
+        else:
+            names.append(name)
+    return tuple(names)
+
+
+def _short_name(path: str) -> str:
+    for table in SHORT_TABLES:
+        path = path.removeprefix(table)
+    return path.removesuffix(".kind")
+
+
+def _factors_of(factors: FactorsByPair, one: str, other: str) -> Sequence[str]:
+    """The factors of two arms, in whichever order they were compared."""
+    if (one, other) in factors:
+        return factors[one, other]
+    return factors[other, one]
+
+
+def _contrast_difference(
+    weights: Weights,
+    arms: Mapping[str, Arm],
+    factors: FactorsByPair,
+    place: Callable[[str], int],
+) -> JudgedDifference:
+    """A contrast, taken apart into pairs that differ in one field each.
+
+    It is balanced in a field if its weights add up to 0 among arms that differ in that field alone:
+    then it is a sum of such pairs. Balanced in one field, it is the effect of that field; in more,
+    their interaction. Where it counts the same levels of these fields once up and once down, other
+    fields decide what it says, and it is compound: in the
+    fewest fields that it can be taken apart into.
+    """
+    counted = {name: weight for name, weight in weights.items() if weight}
+    edges: dict[ArmPair, Sequence[str]] = {}
+    for one, weight in counted.items():
+        for other, other_weight in counted.items():
+            if weight > 0 > other_weight:
+                edges[one, other] = _factors_of(factors, one, other)
+    fields = sorted(dict.fromkeys(path for own in edges.values() for path in own), key=place)
+    level = partial(_level, arms)
+    balanced = [field for field in fields if _is_balanced([field], counted, edges)]
+    if not fields:
+        return JudgedDifference("none", ())
+    if balanced and _has_one_direction(balanced, counted, level):
+        kind = "simple" if len(balanced) == 1 else "interaction"
+        return JudgedDifference(kind, _names(balanced))
+    for bundle in sorted(edges.values(), key=len):
+        if _is_balanced(bundle, counted, edges) and _has_one_direction(bundle, counted, level):
+            return JudgedDifference("compound", _names(bundle))
+    return JudgedDifference("compound", _names(fields))
+
+
+def _is_balanced(fields: Sequence[str], weights: Mapping[str, float], edges: FactorsByPair) -> bool:
+    """Do weights add up to 0 in every group of arms that differ in these fields alone?"""
+    groups = {name: {name} for name in weights}
+    for (one, other), own in edges.items():
+        if set(own) <= set(fields):
+            joined = groups[one] | groups[other]
+            for name in joined:
+                groups[name] = joined
+    sums = [sum(weights[name] for name in group) for group in groups.values()]
+    return all(abs(one) < 1e-9 for one in sums)
+
+
+def _has_one_direction(
+    fields: Sequence[str],
+    weights: Mapping[str, float],
+    level: Callable[[str, str], str],
+) -> bool:
+    """Does every combination of levels of these fields count either up or down?"""
+    signs: dict[tuple[str, ...], set[bool]] = {}
+    for name, weight in weights.items():
+        cell = tuple([level(name, field) for field in fields])
+        signs.setdefault(cell, set()).add(weight > 0)
+    return all(len(own) == 1 for own in signs.values())
+
+
+def _level(arms: Mapping[str, Arm], name: str, field: str) -> str:
+    """The level that an arm has of a field, as text."""
+    arm = arms[name]
+    if field == MATCH_PATH:
+        return str(arm.match)
+    value: Any = arm.table
+    for key in field.split("."):
+        if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        elif isinstance(value, Mapping):
+            value = value.get(key, ABSENT)
+        else:
+            value = ABSENT
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,245 @@
+"""A list of factors is no licence for one comparison to differ in several of them.
+
+Each sly design was once planned without a mark. It is refused with its factors by name, and planned
+where the arm differs in one of them, or where the design says why it means all.
+"""
+
+import re
+
+import pytest
+
+from paribus.errors import ConfoundError, SpecError
+
+TOGETHER = "; the effect is of all of them together; judge arms that differ in one, or say why"
+WITH = 'architecture.mask = "prefix"\n'  # one honest factor, beside which another is slipped in
+# By name: the second factor's path, how an arm writes it, and the names that the refusal must have.
+BESIDE_THE_MASK = {
+    "twice the layers": ("architecture.n_layers", "architecture.n_layers = 4", "n_layers"),
+    "four times the batch": ("training.n_sequences", "training.n_sequences = 16", "n_sequences"),
+    "dropout": ("architecture.dropout", "architecture.dropout = 0.1", "dropout"),
+    "schedule": ("training.schedule", 'training.schedule = "constant"', "schedule"),
+    "weight decay": (
+        "training.optimizer.decay",
+        "training.optimizer.decay = 0.3",
+        "optimizer.decay",
+    ),
+    "a rate that nobody tunes": (
+        "training.optimizer.rate",
+        "training.optimizer.rate = 0.03",
+        "optimizer.rate",
+    ),
+    "tokenizer": (
+        "corpus.tokenizer",
+        'corpus.tokenizer = { kind = "bpe", n_vocab = 260 }',
+        "corpus.tokenizer",
+    ),
+    "documents": (
+        "corpus.sources",
+        'corpus.sources = [{ kind = "translation", n_documents = 300, form = "text" }]',
+        "corpus.sources.0.n_documents",
+    ),
+}
+# By name: the factor, what the arm writes, and how many factors by which names.
+AT_ONCE = {
+    "three of a list": (
+        ["architecture.norm", "architecture.positions", "training.optimizer"],
+        'architecture.norm = "rms"\narchitecture.positions = "none"\ntraining.optimizer ='
+        ' { kind = "muon", rate = 1e-2 }',
+        "3 factors: norm, positions, optimizer",
+    ),
+    "five at once": (
+        [
+            "architecture.norm",
+            "architecture.positions",
+            "architecture.dropout",
+            "training.optimizer",
+            "training.schedule",
+        ],
+        'architecture.norm = "rms"\narchitecture.positions = "none"\narchitecture.dropout = 0.1\n'
+        'training.optimizer = { kind = "muon", rate = 1e-2 }\ntraining.schedule = "linear"',
+        "5 factors: norm, positions, dropout, optimizer, schedule",
+    ),
+    "one table of many fields": (
+        ["architecture"],
+        'architecture.norm = "rms"\narchitecture.positions = "none"',
+        "2 factors: positions, norm",
+    ),
+    "two fields of one part": (
+        ["architecture.feed_forward"],
+        'architecture.feed_forward = { activation = "relu", gated = true }',
+        "2 factors: feed_forward.activation, feed_forward.gated",
+    ),
+    "another kind, and a field that both kinds have": (
+        ["architecture.norm"],
+        'architecture.norm = { kind = "rms", eps = 0.1 }',
+        "2 factors: norm, norm.eps",
+    ),
+    "an entry replaced, and one more": (
+        ["corpus.sources"],
+        'corpus.sources = [{ kind = "copy", form = "text" }, { kind = "sort", form = "text" }]',
+        "2 factors: corpus.sources, corpus.sources.0",
+    ),
+}
+ANYTHING = "match = 'nothing'\nbudget = 'tokens_read'\n"
+
+
+def two_arms(factor: list[str], arm: str, more: str = "") -> str:
+    return f"factor = {factor}\n{ANYTHING}{more}\n[arms.plain]\n[arms.other]\n{arm}\n"
+
+
+@pytest.mark.parametrize("name", BESIDE_THE_MASK)
+def test_a_second_factor_beside_the_mask_is_refused_unless_it_is_meant(
+    plan_design, name: str
+) -> None:
+    path, written, factor = BESIDE_THE_MASK[name]
+    factors = ["architecture.mask", path]
+    said = re.escape(f"other against plain differs in 2 factors: mask, {factor}{TOGETHER}")
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(two_arms(factors, WITH + written))
+    (alone,) = plan_design(two_arms(factors, WITH)).judged
+    assert (alone.kind, alone.factors) == ("simple", ("mask",))
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_several_factors_at_once_are_named_and_refused(plan_design, name: str) -> None:
+    factors, written, said = AT_ONCE[name]
+    with pytest.raises(ConfoundError, match=re.escape(f"differs in {said}{TOGETHER}")):
+        plan_design(two_arms(factors, written))
+
+
+def test_what_is_meant_is_planned_with_its_reason(plan_design) -> None:
+    factors, written, said = AT_ONCE["three of a list"]
+    meant = 'compound = { other = "as it was published" }'
+    (one,) = plan_design(two_arms(factors, written, meant)).judged
+    assert (one.kind, one.reason) == ("compound", "as it was published")
+    assert one.description == f"differs in {said}; the effect is of all of them together"
+
+
+def test_an_arm_for_each_factor_is_the_honest_twin(plan_design) -> None:
+    plan = plan_design(
+        """
+        factor = ["architecture.mask", "architecture.dropout"]
+        comparisons = [["prefix", "plain"], ["prefix with dropout", "prefix"]]
+        [arms.plain]
+        [arms.prefix]
+        architecture.mask = "prefix"
+        [arms."prefix with dropout"]
+        architecture.mask = "prefix"
+        architecture.dropout = 0.1
+        """
+    )
+    assert [one.description for one in plan.judged] == ["differs in mask", "differs in dropout"]
+
+
+def test_crossed_pairs_are_refused(plan_design) -> None:
+    """Each arm differs from the base in one factor, so the two differ from each other in two."""
+    crossed = """
+    factor = ["architecture.mask", "architecture.dropout"]
+    comparisons = [["prefix", "dropout"]]
+    [arms.plain]
+    [arms.prefix]
+    architecture.mask = "prefix"
+    [arms.dropout]
+    architecture.dropout = 0.1
+    """
+    with pytest.raises(ConfoundError, match="prefix against dropout differs in 2 factors: mask, "):
+        plan_design(crossed)
+
+
+def test_the_control_may_differ_in_anything_that_is_listed(plan_design) -> None:
+    design = """
+    factor = ["architecture.mask", "training.n_steps"]
+    control = "broken"
+    match = "nothing"
+    {}
+    [arms.plain]
+    [arms.window]
+    architecture.mask = "causal & window(5)"
+    [arms.broken]
+    architecture.mask = "causal & window(1)"
+    training.n_steps = 3
+    [base]
+    objective = "causal"
+    """
+    (one,) = plan_design(design.format("")).judged
+    assert (one.arm, one.kind) == ("window", "simple")
+    judged_too = 'comparisons = [["window", "plain"], ["broken", "plain"]]'
+    with pytest.raises(ConfoundError, match="broken against plain differs in 2 factors"):
+        plan_design(design.format(judged_too))
+
+
+def test_rates_that_are_tuned_alike_are_no_second_factor(plan_design) -> None:
+    tuned = """
+    factor = "training.optimizer"
+    tune = { share = 1.0 }
+    [arms.plain]
+    [arms.other]
+    training.optimizer.kind = "muon"
+    """
+    (one,) = plan_design(tuned).judged
+    assert one.factors == ("optimizer",)
+    untuned = tuned.replace("tune = { share = 1.0 }", "") + "training.optimizer.rate = 0.02"
+    with pytest.raises(ConfoundError, match=r"2 factors: optimizer, optimizer\.rate"):
+        plan_design(untuned)
+
+
+def test_what_the_factor_forces_is_no_second_factor(plan_design) -> None:
+    """Six heads need another number of key/value heads than four: none fits both but 2 and 1."""
+    heads = """
+    factor = ["architecture.attention.n_heads", "architecture.attention.n_kv_heads"]
+    match = "nothing"
+    budget = "tokens_read"
+    [base.architecture]
+    d_model = 48
+    attention = {{ n_heads = 6, n_kv_heads = {} }}
+    [arms.plain]
+    [arms.other]
+    architecture.attention = {{ n_heads = 4, n_kv_heads = {} }}
+    """
+    with pytest.raises(ConfoundError, match=r"differs in 2 factors: attention\.n_heads, "):
+        plan_design(heads.format(3, 2))
+    (one,) = plan_design(heads.format(2, 2)).judged
+    assert one.factors == ("attention.n_heads",)
+
+
+def test_a_stage_more_is_one_factor_whatever_it_holds(plan_design) -> None:
+    plan = plan_design(
+        """
+        factor = ["stages.1", "stages.0.training.n_steps"]
+        budget = "tokens_read"
+        compound = { other = "as many tokens in one stage" }
+        [[base.stages]]
+        kind = "pretrain"
+        [[base.stages]]
+        kind = "adapt"
+        objective = "causal"
+        training = { n_steps = 6 }
+        [arms.plain]
+        [arms.other]
+        stages = { 0 = { training = { n_steps = 18 } }, 1 = false }
+        """
+    )
+    (one,) = plan.judged
+    assert one.factors == ("stages.1", "stages.0.training.n_steps")
+
+
+def test_three_times_the_steps_are_a_second_factor(plan_design) -> None:
+    design = """
+    factor = ["architecture.mask", "training.n_steps"]
+    [arms.plain]
+    [arms.other]
+    architecture.mask = "prefix"
+    """
+    with pytest.raises(ConfoundError, match="differs in 2 factors: mask, n_steps; the effect is"):
+        plan_design(design + "training.n_steps = 36\n")
+    (one,) = plan_design(design).judged
+    assert one.factors == ("mask",)
+
+
+def test_a_reason_needs_a_name_and_words_and_a_need(plan_design) -> None:
+    design = two_arms(["architecture.mask"], WITH, 'compound = {{ "{}" = "{}" }}')
+    with pytest.raises(SpecError, match="compound has 'others', which is neither an arm nor a"):
+        plan_design(design.format("others", "why"))
+    with pytest.raises(SpecError, match=r"compound\.other has no reason; say why"):
+        plan_design(design.format("other", " "))
+    assert plan_design(design.format("other", "why")).unused_reasons == ("other",)
