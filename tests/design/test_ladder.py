@@ -206,6 +206,7 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
             changed(d_head=4)
             | {
                 "factor": ["architecture.mask", "architecture.init"],
+                "compound": {"causal": "both at once"},
                 "arms.causal.architecture": {"mask": "causal", "init": "mup"},
             },
             "^ladder.d_head is 4, and arms.causal has heads of 8 dimensions with init 'mup'",
@@ -218,6 +219,7 @@ def test_a_plan_without_a_ladder_is_written_as_before(study_cache: Path, plan: P
             changed(rate_power=-1)
             | {
                 "factor": ["architecture.mask", "architecture.init"],
+                "compound": {"causal": "both at once"},
                 "arms.causal.architecture": {"mask": "causal", "init": "mup"},
             },
             "one rate serves all widths",
@@ -249,6 +251,7 @@ def test_a_match_that_fails_at_one_size_names_the_size_and_the_arm(study_cache: 
     }
     design = {
         "factor": ["architecture.mask", "architecture.head"],
+        "compound": {"causal": "both at once"},
         "base.architecture.d_model": 64,
         "base.architecture.attention.n_heads": 8,
         "arms.causal": arm,

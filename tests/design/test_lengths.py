@@ -123,6 +123,7 @@ def test_the_steps_that_count_are_those_the_budget_gives(study_cache: Path) -> N
         "match": "nothing",
         "arms.causal.training": {"n_sequences": 16},
         "comparisons": [["full", "causal"]],
+        "compound": {"full": "both at once"},
     }
     with pytest.raises(
         SpecError, match=r"lengths: 0\.25 of the 8 steps of causal is 2, and 3 are needed"

@@ -305,7 +305,7 @@ def _size_line(
             notes[arm] = f"sizes {own.agreement_description}"
     notes |= dict.fromkeys(others, "not matched by it")
     note = describe_arm_notes(notes)
-    is_unequal = any(own.is_unequal for own in size_matches.values())
+    is_unequal = any(own.is_unequal for own in matched_sizes.values())
     mark = Mark.FOLLOWS if others or is_unequal else Mark.MATCHED
     return ControlLine(path=name, mark=mark, values=values, note=note)
 
