@@ -137,6 +137,14 @@ def test_arms_that_are_computed_apart_are_planned(plan_design: Any, name: str) -
     assert len(planned.arms) == 2
 
 
+@pytest.mark.parametrize("field", ['cross_positions = "rotary"', 'cross_form = "merged"'])
+def test_how_cross_attention_is_made_is_a_difference(plan_design: Any, field: str) -> None:
+    text = 'factor = "architecture.encoder"\nmatch = "nothing"\nbudget = "tokens_read"\n'
+    for arm, own in (("plain", ""), ("other", f", {field}")):
+        text += f"[arms.{arm}]\narchitecture.encoder = {{ n_layers = 1{own} }}\n"
+    assert len(plan_design(text).arms) == 2
+
+
 def test_arms_that_differ_in_name_only_are_meant_to_be_one_run(plan_design: Any) -> None:
     planned = plan_design('factor = "architecture.mask"\n[arms.plain]\n[arms.twin]\n')
     assert planned.arms[0].run == planned.arms[1].run

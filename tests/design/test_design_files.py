@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,10 +14,12 @@ from trained_study import design_table
 
 from paribus.analyse import RowTable, study_verdicts
 from paribus.cli.run import run
-from paribus.design.design_files import find_design, shipped_designs
+from paribus.design.arms import arms_of
+from paribus.design.design_files import designs_folder, find_design, shipped_designs
 from paribus.design.plan import make_plan
 from paribus.errors import SpecError
 from paribus.record import existing_study
+from paribus.record.control_table import CUT_CONTEXTS
 from paribus.spec.design import (
     Design,
     arm_levels,
@@ -26,18 +30,12 @@ from paribus.spec.design import (
 )
 from paribus.spec.design_reading import load_design
 from paribus.spec.languages import InventedLanguage
+from paribus.spec.training import Constant, Cosine
 from paribus.workspace import Execution, Workspace
 
 TRANSLATED = {
     "base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}
 }
-SHORT_PROBE = [
-    {
-        "kind": "probe",
-        "probe": {"kind": "rank", "n_texts": 2, "length": 32},
-        "quantity": "effective rank",
-    }
-]
 CONTROL = ("works", "did not work")
 # As they come, these take seconds; of the others a few steps are made.
 WHOLE = ("bidirectional-input", "positions")
@@ -58,6 +56,7 @@ ZERO_SHOT = {
     "base.stages.1.corpus.sources": [{**SPOKEN, "kind": "copy", "max_length": 30}],
     "primary.measure.task.language": [{**SPOKEN, "kind": "recall", "max_length": 6}],
     "base.stages.1.training.n_steps": 2,
+    "base.stages.1.training.warmup": 1,
     "others": [
         {
             "kind": "task",
@@ -80,16 +79,19 @@ SORTING = {
 }
 PREFERENCE = {
     "base.stages.1.training.n_steps": 2,
+    "base.stages.1.training.warmup": 1,
     "base.stages.2.training.n_steps": 2,
+    "base.stages.2.training.warmup": 1,
     "others": [{"kind": "task", "task": {"name": "sort", **SORTING}}],
 }
 UNDERSTANDING = {
     "lengths": [0.25, 1],
     "base.stages.1.corpus.test": 0.01,
 }
+FIRST_STAGE = {"base.stages.0.training.n_steps": 2, "base.stages.0.training.warmup": 1}
 OWN_CHANGES: dict[str, dict[str, Any]] = {
-    "descent": {"base.stages.0.training.n_steps": 2},
-    "in-context": {"base.stages.0.training.n_steps": 2},
+    "descent": FIRST_STAGE,
+    "in-context": FIRST_STAGE,
     "preference": PREFERENCE,
     "understanding": UNDERSTANDING,
     "zero-shot": ZERO_SHOT,
@@ -197,29 +199,61 @@ def complete(table: RowTable, design: Design, study: str) -> None:
     assert {row["study"] for row in table} == {study}
 
 
-WITH_PROBES = (
-    *("rank", "head-size", "inside-masked", "inside-prefix"),
-    *("positions", "positions-masked", "expert-domains"),
-)
+PART_OF_DOCS = {"base.corpus.sources": ["python-docs"]}
+PARTS = {"base.corpus.sources": ["python-docs", "python-code"]}
+# What at a scale takes minutes to read, in a part.
+OWN_TEXT = {
+    ("adaptation", "hour"): PART_OF_DOCS,
+    ("inside-prefix", "hour"): PART_OF_DOCS,
+    ("rank", "hour"): PART_OF_DOCS,
+    ("understanding", "hour"): PART_OF_DOCS,
+    ("expert-domains", "hour"): PARTS,
+    ("expert-domains", "paper"): PARTS,
+}
 
 
-@pytest.mark.parametrize("name", shipped_designs())
-def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
-    changes = dict(TRANSLATED)
-    if name in ("bidirectional-input", "in-context", "descent", "emergence"):
-        changes = {}  # it invents its own text there
-    if name in WITH_PROBES:
-        changes["others"] = SHORT_PROBE  # these documents are short
-    called, design = find_design(name, "laptop", changes)
+def _scale_cases() -> Iterator[Any]:
+    """Every design at every scale; a large tokenizer takes a while to learn."""
+    for name in shipped_designs():
+        table = tomllib.loads((designs_folder() / f"{name}.toml").read_text())
+        for scale in (None, *table["scales"]):
+            marks = [pytest.mark.slow] if scale in ("hour", "paper") else []
+            yield pytest.param(name, scale, marks=marks, id=f"{name}-{scale}")
+
+
+@pytest.mark.parametrize(("name", "scale"), list(_scale_cases()))
+def test_a_shipped_design_can_be_planned_at_every_scale(
+    name: str, scale: str | None, study_cache: Path
+) -> None:
+    """On the text that it names, of which all arms read every context whole."""
+    called, design = find_design(name, scale, OWN_TEXT.get((name, scale), {}))
     plan = make_plan(
         with_short_texts(design),
         called,
-        "laptop",
+        scale,
         Execution(Workspace(cache=study_cache, device="cpu")),
         show_progress=False,
     )
     assert plan.arms[0].name == design.baseline
     assert not plan.allowed_lines
+    for line in plan.control_lines:
+        if line.path.startswith(CUT_CONTEXTS):
+            assert {value.split()[0] for value in line.values.values()} == {"0"}
+
+
+@pytest.mark.parametrize("name", shipped_designs())
+def test_a_shipped_design_warms_up_for_a_fifth_of_its_steps_and_ends_at_zero(name: str) -> None:
+    table = tomllib.loads((designs_folder() / f"{name}.toml").read_text())
+    for scale in (None, *table["scales"]):
+        _, design = find_design(name, scale)
+        for arm in arms_of(design):
+            for stage in arm.run.stages:
+                training = stage.training
+                if training.schedule == Constant():
+                    assert stage is not arm.run.last  # another stage goes on from it
+                elif arm.name != "uninterrupted":  # whose warm-up follows its steps when planned
+                    assert training.schedule == Cosine(floor=0.0)
+                    assert training.warmup == max(1, round(training.n_steps / 5))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +271,7 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
         ("descent", 2),
         ("ladder", 5),
         ("encoder-decoder", 8),
-        ("cross-positions", 3),
+        ("cross-positions", 4),
     ],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:

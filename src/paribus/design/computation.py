@@ -157,13 +157,15 @@ def _architecture_fields(
 
 
 def _stack_fields(stack: Stack, length: int) -> list[Any]:
-    fields: list[Any] = [_position_fields(stack, length)]
+    beside = stack.model_dump(exclude={"layers", "positions"})
+    fields: list[Any] = [beside, _position_fields(stack, length)]
     for block in stack.layers:
         feed_forward = block.feed_forward
         if isinstance(feed_forward, Experts):
             feed_forward = _computed_experts(feed_forward)
         has_cross = block.cross is not None
-        fields.append([has_cross, block.attention.model_dump(), feed_forward.model_dump()])
+        beside = block.model_dump(exclude={"mask", "cross", "feed_forward"})
+        fields.append([has_cross, beside, feed_forward.model_dump()])
     return fields
 
 
