@@ -225,7 +225,7 @@ def _scale_cases() -> Iterator[Any]:
 def test_a_shipped_design_can_be_planned_at_every_scale(
     name: str, scale: str | None, study_cache: Path
 ) -> None:
-    """On the text that it names, of which all arms read every context whole."""
+    """On the text that it names, of which no arm loses more than another."""
     called, design = find_design(name, scale, OWN_TEXT.get((name, scale), {}))
     plan = make_plan(
         with_short_texts(design),
@@ -238,7 +238,7 @@ def test_a_shipped_design_can_be_planned_at_every_scale(
     assert not plan.allowed_lines
     for line in plan.control_lines:
         if line.path.startswith(CUT_CONTEXTS):
-            assert {value.split()[0] for value in line.values.values()} == {"0"}
+            assert len(set(line.values.values())) == 1
 
 
 @pytest.mark.parametrize("name", shipped_designs())
