@@ -4,9 +4,10 @@
     python benchmarks/verdicts.py open advice          # some of them
 
 Every table calls the simulation of the test that holds its band (tests/analyse), so a table and its
-test cannot part. All numbers are percent of 4,000 studies (multipliers: 400; rates: as given) with
-fixed generators: the standard error of a share near 5 % is 0.34 at 4,000 and 1.1 at 400. How
-intervals cover, and what power is, `benchmarks/coverage.py` says.
+test cannot part. All numbers are percent of 4,000 studies with fixed generators (multipliers: 400;
+rates: as given; from untrained-control on: 2,000). The standard error of a share near 5 % is 0.34
+at 4,000, 0.49 at 2,000 and 1.1 at 400. How intervals cover, and what power is,
+`benchmarks/coverage.py` says.
 """
 
 import argparse
@@ -22,6 +23,9 @@ from paribus.analyse.interval import interval
 
 TESTS = Path(__file__).parents[1] / "tests"
 SEEDS = (5, 10)
+FEW_SEEDS = (3, 5, 8)
+STUDIES = 2000  # of the tables on controls, heaps, failures and wide margins
+BEFORE_AND_NOW = ("third edition, n = 5", *(f"n = {n}" for n in FEW_SEEDS))
 
 
 def print_table(title: str, head: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -177,6 +181,100 @@ def noise_bound() -> None:
     print_table("How often a spread is below the true one", ("n", "observed", "`upper_sd`"), rows)
 
 
+def untrained_control() -> None:
+    """T35: a control that was not trained, and an arm that loses half of what a trained one
+    would.
+    """
+    test = import_module("false_words")
+    rows = []
+    for margin in ("100 % of control", 0.42):
+        for start in test.UNTRAINED:
+            said = [test.untrained_control(5, margin, start, STUDIES, test.OLDER)]
+            said += [test.untrained_control(n, margin, start, STUDIES) for n in FEW_SEEDS]
+            rows.append((str(margin), start, *said))
+    print_table(
+        "An untrained control: false words within the margin",
+        ("margin", "the control scores", *BEFORE_AND_NOW),
+        rows,
+    )
+
+
+def noisy_control() -> None:
+    """T35: a margin of 25 % of a noisy control, and an arm that loses exactly that."""
+    test = import_module("false_words")
+    rows = []
+    for variation in (1 / 8, 1 / 3, 1.0):
+        before = test.noisy_control(5, variation, STUDIES, test.OLDER)[0]
+        now = [test.noisy_control(n, variation, STUDIES) for n in FEW_SEEDS]
+        cells = (*(false for false, _ in now), *(works for _, works in now))
+        rows.append((f"{100 * variation:.3g} %", before, *cells))
+    head = ("loss varies by", *BEFORE_AND_NOW, *(f"works, n = {n}" for n in FEW_SEEDS))
+    print_table("A noisy control: false words within the margin, where it works", head, rows)
+
+
+def plateaus() -> None:
+    """T33: runs of one arm that stay on a plateau."""
+    test = import_module("false_words")
+    rows = []
+    for noise in test.NOISES:
+        for chance in (0.0, 0.1, 0.2, 0.4):
+            for n in (*FEW_SEEDS, 20):
+                found = test.plateaus(n, chance, noise, STUDIES)
+                seen, false = (found.seen, found.false) if chance else ("–", "–")
+                rows.append(
+                    (noise, f"{100 * chance:g} %", n, seen, false, found.false_flags, found.equal)
+                )
+    head = (
+        "noise",
+        "runs on the plateau",
+        "n",
+        "`bimodal`, runs on both sides",
+        "a word of t, runs on both sides",
+        "`bimodal`, runs on one side",
+        "called equal, of all",
+    )
+    print_table("Plateaus of depth 0.3 R, sd 0.01 R", head, rows)
+
+
+def failures() -> None:
+    """Runs that diverge more often in one arm, which else do not differ."""
+    test = import_module("false_words")
+    rows = []
+    for kind in test.FAILURES:
+        found = [test.failures(n, kind, STUDIES) for n in FEW_SEEDS]
+        rows.append((kind, *(one.different for one in found), *(one.favoured for one in found)))
+    head = (
+        "diverged",
+        *(f"`better` or `worse`, n = {n}" for n in FEW_SEEDS),
+        *(f"favoured, n = {n}" for n in FEW_SEEDS),
+    )
+    print_table("Unequal failures", head, rows)
+
+
+def wide_margins() -> None:
+    """Margins above what was learnt, and above what the control loses."""
+    test = import_module("false_words")
+    rows = []
+    for limit in test.LIMITS:
+        for times in (1.0, 1.5, 3.0):
+            said = [test.wide_margin(5, times, limit, STUDIES, test.OLDER)]
+            said += [test.wide_margin(n, times, limit, STUDIES) for n in FEW_SEEDS]
+            rows.append((limit, f"{times:g}", *said))
+    head = ("limit", "margin, in limits", *BEFORE_AND_NOW)
+    print_table("Wide margins: false words within the margin", head, rows)
+
+
+def steady_arms() -> None:
+    """Heaps in two arms without any, by their noise."""
+    test = import_module("false_words")
+    rows = []
+    for spread in (0.01, 0.03, 0.05, 0.1, 0.2):
+        said = [test.steady_arms(n, spread, STUDIES) for n in (*FEW_SEEDS, 20)]
+        rows.append((f"{spread:g} R", *said))
+    head = ("sd of a run", *(f"n = {n}" for n in (*FEW_SEEDS, 20)))
+    print_table("`bimodal` of a pair of normal arms without heaps", head, rows)
+
+
 TABLES: dict[str, Callable[[], None]] = {
     "families": families,
     "advice": advice,
@@ -186,6 +284,12 @@ TABLES: dict[str, Callable[[], None]] = {
     "multipliers": multipliers,
     "rates": rates,
     "noise-bound": noise_bound,
+    "untrained-control": untrained_control,
+    "noisy-control": noisy_control,
+    "plateaus": plateaus,
+    "failures": failures,
+    "wide-margins": wide_margins,
+    "steady-arms": steady_arms,
 }
 
 

@@ -17,7 +17,7 @@ def test_the_largest_spread_under_the_same_yardstick_is_told_with_its_study(tmp_
     spreads = [
         arm.judgement.comparison.sd for arm in study_findings(kept).arms if arm.judgement.comparison
     ]
-    assert found == (max(spreads), "done", 4)
+    assert found[:3] == (max(spreads), "done", 4)
     assert found.upper_sd == upper_sd(max(spreads), 4)
     assert control_effect is None
     assert past_studies(tmp_path, {**measure, "n_items": 7}) == (None, None)

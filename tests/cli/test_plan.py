@@ -62,6 +62,7 @@ def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(
         in told.out
     )
     assert "margin     0.5" in told.out
+    assert "nothing is called equivalent" in told.out
     assert "frozen     runs/studies/little/plan.lock, " in told.out
     assert Path("runs/studies/little/plan.lock").is_file()
     assert "training.warmup" in ask(*words(None, study_cache, "--all")).out
@@ -298,3 +299,21 @@ def test_a_plan_says_what_must_hold_what_that_can_see_and_what_hangs_on_it(
         "that": "reverse > causal",
         "for": ["reverse"],
     }
+
+
+def test_a_plan_says_of_a_margin_what_is_known_before_the_runs(
+    ask, here: Path, study_cache: Path
+) -> None:
+    primary = {"primary.margin": "60 % of control", "control": "causal"}
+    told = ask(*words(primary, study_cache))
+    assert told.status == 0, told.err
+    assert (
+        "margin     60 % of control\n           too wide, so nothing is called equivalent; use"
+        " '50 % of control' or less" in told.out
+    )
+    told = ask(*words({**primary, "primary.margin": "50 % of control"}, study_cache))
+    assert (
+        "margin     50 % of control\n           where it is more than half of what the control"
+        " loses for sure, or a tenth of what the baseline gains on the unigram model, nothing is"
+        " called equivalent" in told.out
+    )

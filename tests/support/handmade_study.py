@@ -67,21 +67,23 @@ def make_study(
     prompt: str = "once upon",
     text: str = "a document",
     failed: Sequence[tuple[str, int]] = (),
+    seeds: Sequence[int] = SEEDS,
 ) -> Study:
-    """A study of three arms, or those of `MANY_ARMS`, and four seeds.
+    """A study of three arms, or those of `MANY_ARMS`, and four seeds, or more.
 
     `gains` shift an arm's scores, `speeds` how much text it reads a step.
     """
     root.mkdir(parents=True, exist_ok=True)
     made = open_study(root, name)
     plan = _plan_table(name, gains, dict(changes or {}), rates is not None)
+    plan["design"]["seeds"] = list(seeds)
     made.write_plan(plan)
     if rates is not None:
         made.write_rates(rates)
     cells = [
         CellRecord(arm, seed, 0.004, "reported", f"{place:x}{seed:015x}", N_STEPS)
         for place, arm in enumerate(gains)
-        for seed in SEEDS
+        for seed in seeds
     ]
     made.add_cells(cells)
     made.freeze(plan["fingerprint"], "d" * 64, plan["rule"], ENVIRONMENT["code"])

@@ -40,6 +40,12 @@ WITHOUT_MARGIN = Advice(
     "longer runs, another yardstick or a margin",
 )
 
+REFUSED_MARGIN = Advice(
+    "The margin does not count: longer runs, another yardstick, a narrower margin or a control that"
+    " works",
+    "longer runs, another yardstick, a narrower margin or a control that works",
+)
+
 
 def advice_on_verdict(
     verdict: Verdict,

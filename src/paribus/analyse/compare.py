@@ -6,7 +6,7 @@ from math import exp, isfinite, sqrt
 
 import numpy as np
 
-from paribus.analyse.advice import Advice, advice_on_verdict
+from paribus.analyse.advice import REFUSED_MARGIN, WITHOUT_MARGIN, Advice, advice_on_verdict
 from paribus.analyse.criterion import Criterion, Margin
 from paribus.analyse.deciding_interval import (
     DecidingInterval,
@@ -160,6 +160,9 @@ def compare(
         verdict = decide_verdict(outer, inner, mean, beside, criterion.test)
     else:
         verdict = IDENTICAL
+    advice = advice_on_verdict(verdict, mean, sd, n, alpha, criterion.open_ended)
+    if advice == WITHOUT_MARGIN and criterion.margin_is_refused:
+        advice = REFUSED_MARGIN
     comparison = Comparison(
         n=n,
         effect=effect,
@@ -176,7 +179,7 @@ def compare(
         verdict=verdict,
         sign_flip=sign_flip(gains),
         leave_one_out=leave_one_out(gains),
-        advice=advice_on_verdict(verdict, mean, sd, n, alpha, criterion.open_ended),
+        advice=advice,
         unit=unit,
         inner_level=1 - 2 * alpha,
         margin_intervals=beside,

@@ -79,12 +79,16 @@ def contrast_with_word(contrast: ContrastFinding, verdict: Verdict) -> ContrastF
     """The contrast with a word that is decided before those of t, and without an interval; as it
     is where its own word is decided before this one.
     """
-    present = contrast.verdict
+    own = contrast.verdict
     if contrast.comparison is not None:
-        present = contrast.comparison.verdict
-    if present is None or not is_decided_before(verdict.word, present.word):
+        own = contrast.comparison.verdict
+    elif own is None and not contrast.simple_effects:
         return contrast
-    return replace(contrast, comparison=None, reason=str(verdict), verdict=verdict)
+    if own is not None and not is_decided_before(verdict.word, own.word):
+        return contrast
+    return replace(
+        contrast, comparison=None, reason=str(verdict), simple_effects=(), verdict=verdict
+    )
 
 
 def contrast_findings(

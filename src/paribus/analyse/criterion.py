@@ -33,7 +33,7 @@ class Criterion:
     that seeds may be added until the verdict is clear, so the intervals hold at every number of
     seeds. `test` asks for any difference, or only whether an arm is not worse. `remarks` say how
     the runs were made, and are printed with the verdict. `bounds` are where the scores of a task
-    end.
+    end. `margin_is_refused` says that one was declared and does not count.
     """
 
     margin: Margin | None = None
@@ -46,6 +46,7 @@ class Criterion:
     test: Test = "two-sided"
     remarks: tuple[str, ...] = ()
     bounds: ScoreBounds | None = None
+    margin_is_refused: bool = False
 
     def __post_init__(self) -> None:
         problems = []

@@ -18,7 +18,7 @@ from paribus.analyse.margins import Margins
 from paribus.analyse.multiplier import Multiplier
 from paribus.analyse.new_documents import NewDocumentFinding
 from paribus.analyse.pairing import Pairing
-from paribus.analyse.plan_family import is_second_edition, plan_family_size
+from paribus.analyse.plan_family import is_fourth_edition, is_second_edition, plan_family_size
 from paribus.analyse.plan_rules import declares_pooled_noise, has_open_seeds, plan_measure
 from paribus.analyse.plan_verdicts import plan_criterion
 from paribus.analyse.pooled_noise import PooledNoise
@@ -129,6 +129,11 @@ class Findings:
     def is_second_edition(self) -> bool:
         """Are its words given by the second edition: one family, and the control outside it?"""
         return is_second_edition(self.plan)
+
+    @property
+    def is_fourth_edition(self) -> bool:
+        """Are words that need no t decided before those of t?"""
+        return is_fourth_edition(self.plan)
 
     @property
     def reported_rows(self) -> list[Row]:

@@ -22,10 +22,13 @@ NO_LENGTHS = "which this study cannot price: it has no runs of other lengths"
 
 @dataclass(frozen=True)
 class Margins:
-    """The margin against each arm: a number, one by seed, or None; `description` has the reason."""
+    """The margin against each arm: a number, one by seed, or None with the reason in
+    `description`. `refusal` is that reason where there is a margin and it does not count.
+    """
 
     against: Mapping[str, SeedMargin | None]
     description: str
+    refusal: str = ""
 
     def mean(self, arm: str) -> float | None:
         """The margin against an arm as one number."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from paribus.analyse.length_curves import LengthCurves
+from paribus.analyse.margin_limits import MarginLimits, expected_margin, margin_limits
 from paribus.analyse.power import upper_sd
 from paribus.analyse.study_findings import study_findings
 from paribus.errors import ParibusError
@@ -16,12 +18,25 @@ from paribus.record.plan_file import read_plan
 
 class PastNoise(NamedTuple):
     """A standard deviation of paired differences, the study it was seen in, and in how many
-    seeds.
+    seeds; and how wide a margin might be there.
     """
 
     sd: float
     study: str
     n: int
+    limits: MarginLimits | None = None
+    lengths: LengthCurves | None = None  # of its baseline
+
+    def excess(self, margin: float | str | None) -> str:
+        """Why the margin of a design would have been too wide in that study; empty where it would
+        not, or where that study does not say.
+        """
+        if self.limits is None:
+            return ""
+        expected = expected_margin(margin, self.limits, self.lengths)
+        if expected is None:
+            return ""
+        return self.limits.excess(expected)
 
     @property
     def upper_sd(self) -> float:
@@ -51,10 +66,12 @@ def past_studies(root: Path, measure: Mapping[str, Any]) -> PastStudies:
             findings = study_findings(study)
         except (ParibusError, KeyError):  # not done, or of another version: it tells nothing
             continue
+        limits = margin_limits(findings.plan, findings.control, findings.reported_rows)
+        lengths = findings.lengths.get(findings.baseline)
         for arm in findings.arms:
             one = arm.judgement.comparison
             if one is not None and one.sd > 0:
-                noises.append(PastNoise(one.sd, name, one.n))
+                noises.append(PastNoise(one.sd, name, one.n, limits, lengths))
         if findings.control is not None and findings.control.works:
             controls.append(findings.control.effect)
     noise = max(noises, key=lambda one: one.upper_sd, default=None)

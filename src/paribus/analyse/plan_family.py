@@ -35,6 +35,13 @@ def plan_family(plan: PlanRecord) -> tuple[list[ArmPair], Contrasts]:
     return (each if pairs is None else pairs), resolve_contrasts(contrasts, levels, baseline)
 
 
+def compared_arms(plan: PlanRecord) -> list[str]:
+    """The arms of its pairs and contrasts, in its order."""
+    pairs, contrasts = plan_family(plan)
+    names = set[str]().union(*pairs, *contrasts.values())
+    return [arm for arm in plan.order if arm in names]
+
+
 def plan_family_size(plan: PlanRecord) -> int:
     """How many words of a plan share the 5 %."""
     return family_size(*plan_family(plan))

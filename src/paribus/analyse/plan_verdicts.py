@@ -14,6 +14,7 @@ from paribus.analyse.contrasts import ContrastFinding, contrast_findings, plan_f
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.factorial import Factorial
 from paribus.analyse.family import ArmPair, judge_family
+from paribus.analyse.heaps import contrasts_after_heaps, pairs_after_heaps, plan_heaps
 from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.manipulation import (
     CheckFinding,
@@ -79,13 +80,14 @@ def judge_plan(
     against_baseline = criterion.for_reference_arm(plan.baseline)
     factorial = plan_factorial(plan, scores, undertrained_scores, against_baseline)
     contrasts = contrast_findings(plan, scores, undertrained_scores, against_baseline, factorial)
-    if isinstance(factorial, str):
+    heaps = plan_heaps(plan, rows, scores)
+    if isinstance(factorial, str) or heaps.middles:
         factorial = None
     return PlanVerdicts(
-        pairs=pairs_after_checks(pairs, checks),
+        pairs=pairs_after_heaps(pairs_after_checks(pairs, checks), heaps),
         pooled_noise=pooled_noise,
         factorial=factorial,
-        contrasts=contrasts_after_checks(contrasts, checks),
+        contrasts=contrasts_after_heaps(contrasts_after_checks(contrasts, checks), heaps),
     )
 
 
@@ -93,6 +95,8 @@ def plan_criterion(
     plan: PlanRecord, seeds: Sequence[int], margins: Margins, remarks: Sequence[str]
 ) -> Criterion:
     """What every pair and contrast of a study is judged by."""
+    if margins.refusal:
+        remarks = (*remarks, f"no margin: {margins.refusal}")
     return Criterion(
         margin_by_reference_arm=margins.against,
         n_comparisons=plan_family_size(plan) or None,
@@ -101,6 +105,7 @@ def plan_criterion(
         open_ended=has_open_seeds(plan),
         test=plan_test(plan),
         remarks=tuple(remarks),
+        margin_is_refused=bool(margins.refusal),
     )
 
 

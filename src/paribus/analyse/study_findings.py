@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from paribus.analyse.arm_findings import PairData, arm_findings
 from paribus.analyse.bracket import bracket_rows
 from paribus.analyse.findings import Findings
-from paribus.analyse.length_curves import length_curves
-from paribus.analyse.manipulation import check_findings
-from paribus.analyse.margins import study_margins
-from paribus.analyse.plan_family import is_second_edition, plan_family
+from paribus.analyse.length_curves import LengthCurves, length_curves
+from paribus.analyse.manipulation import CheckFinding, check_findings
+from paribus.analyse.margin_limits import limited_margins, margin_limits
+from paribus.analyse.margins import Margins, study_margins
+from paribus.analyse.plan_family import is_fourth_edition, is_second_edition, plan_family
 from paribus.analyse.plan_rules import has_open_seeds, look_of, plan_alpha, verdict_seeds
-from paribus.analyse.plan_verdicts import contrasts_across_bracket, judge_plan, scores_by_arm
+from paribus.analyse.plan_verdicts import (
+    PlanVerdicts,
+    contrasts_across_bracket,
+    judge_plan,
+    scores_by_arm,
+)
 from paribus.analyse.positive_control import ControlFinding, control_finding, margins_by_control
 from paribus.analyse.remarks import environment_remarks, padding_remarks, plan_remarks
 from paribus.analyse.run_answers import column_of, read_answers
@@ -38,14 +45,10 @@ def study_findings(study: Study) -> Findings:
     column = column_of(plan.design.primary.measure.table)
     scores = scores_by_arm(plan, reported_rows, seeds, column)
     runs = {arm: _finished_runs(study, reported_rows, arm) for arm in plan.order}
-    lengths = length_curves(plan, table, seeds)
-    control = _positive_control(plan, table, seeds, column)
-    margins = margins_by_control(plan, control) or study_margins(
-        plan, lengths, _reference_arms(plan)
-    )
-    rates = read_rates(study, plan.order)
     checks = check_findings(study, plan, reported_rows, seeds)
-    tuned_verdicts = judge_plan(plan, reported_rows, seeds, margins, remarks, checks)
+    judged = judge_table(plan, table, seeds, remarks, checks)
+    lengths, margins, tuned_verdicts = judged.lengths, judged.margins, judged.verdicts
+    rates = read_rates(study, plan.order)
     sides = {}
     for side, own in bracket_rows(plan, table, seeds).items():
         sides[side] = judge_plan(plan, own, seeds, margins, remarks, checks)
@@ -76,10 +79,44 @@ def study_findings(study: Study) -> Findings:
         look=look_of(plan, seeds),
         pooled_noise=tuned_verdicts.pooled_noise,
         noise=_baseline_noise(table, plan.baseline, column),
-        control=control,
+        control=judged.control,
         checks=checks,
     )
     return withhold_if_changed(findings, study)
+
+
+@dataclass(frozen=True, eq=False)
+class TableVerdicts:
+    """What the rows of a study say: its control, its margins, and every pair and contrast."""
+
+    lengths: Mapping[str, LengthCurves]
+    control: ControlFinding | None
+    margins: Margins
+    verdicts: PlanVerdicts
+
+
+def judge_table(
+    plan: PlanRecord,
+    table: Sequence[Row],
+    seeds: Sequence[int],
+    remarks: Sequence[str] = (),
+    checks: Sequence[CheckFinding] = (),
+) -> TableVerdicts:
+    """The verdicts on the reported runs of a plan, by the rows of all of its runs.
+
+    From the fourth edition on a margin that is too wide is none.
+    """
+    reported_rows = select_rows(table, purposes=["reported"], seeds=seeds)
+    column = column_of(plan.design.primary.measure.table)
+    lengths = length_curves(plan, table, seeds)
+    control = _positive_control(plan, table, seeds, column)
+    reference_arms = _reference_arms(plan)
+    margins = margins_by_control(plan, control) or study_margins(plan, lengths, reference_arms)
+    if is_fourth_edition(plan):
+        limits = margin_limits(plan, control, reported_rows)
+        margins = limited_margins(margins, limits, reference_arms)
+    verdicts = judge_plan(plan, reported_rows, seeds, margins, remarks, checks)
+    return TableVerdicts(lengths, control, margins, verdicts)
 
 
 def _finished_runs(study: Study, reported_rows: Sequence[Row], arm: str) -> dict[int, list[Row]]:

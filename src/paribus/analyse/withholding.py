@@ -29,7 +29,8 @@ def withhold_if_changed(findings: Findings, study: Study) -> Findings:
     if not integrity.faults:
         return findings
     arms = tuple(_withhold_verdict(arm, integrity.description) for arm in findings.arms)
-    margins = replace(findings.margins, against=dict.fromkeys(findings.margins.against))
+    against = dict.fromkeys(findings.margins.against)
+    margins = replace(findings.margins, against=against, refusal="")
     return replace(
         findings,
         arms=arms,

@@ -38,7 +38,6 @@ SHORT_VERDICTS = {
     "at floor": "at floor",
     "at ceiling": "at ceiling",
     "manipulation not shown": "manipulation not shown",
-    "bimodal": "bimodal",
 }  # in a typeset table
 _LATEX = str.maketrans(
     {

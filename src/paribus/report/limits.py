@@ -102,6 +102,11 @@ def _limitations(report: ReportData) -> Iterator[str]:
             "That arms are equal where the verdict is at floor or at ceiling: there the task cannot"
             " tell."
         )
+    if "bimodal" in words:
+        yield (
+            "Which arm is better where the verdict is bimodal: there some runs learnt and some did"
+            " not."
+        )
     if report.findings.margin is not None and words & {"better", "worse"}:
         yield (
             "That a difference matters: the margin is the design's own idea of what is large"

@@ -40,6 +40,8 @@ def describe_control_meaning(control: ControlFinding) -> str:
     """What it means for the experiment that the control works or fails."""
     if control.works:
         return "The yardstick reacts to what must make an arm worse."
+    if not control.is_trained:
+        return "What was not trained says nothing of the yardstick."
     return f"At this size and length {NO_DETECTION}."
 
 
@@ -52,6 +54,13 @@ def describe_margin_share(report: ReportData) -> str:
         return ""
     control, share = control_and_share
     return f"The margin is {_percent(share)} of {_describe_effect(control, report)}"
+
+
+def describe_refused_margin(report: ReportData) -> str:
+    """That the margin does not count, and why; '' where it does, or there is none."""
+    if report.findings.margins.refusal:
+        return f"The margin does not count: {report.findings.margins.refusal}."
+    return ""
 
 
 def is_margin_too_wide(report: ReportData) -> bool:

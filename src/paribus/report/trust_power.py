@@ -9,15 +9,24 @@ from math import inf, isinf
 
 from paribus.analyse import Comparison, Findings
 from paribus.analyse.detection import detectable_gain, detectable_in_sds
+from paribus.analyse.heaps import unseen_share
 from paribus.analyse.pooled_noise import PooledNoise
 from paribus.analyse.sign_test import MIN_SIGN_TEST_SEEDS
 from paribus.report.noise import TITLE, describe_noise
-from paribus.report.numbers import capitalise, describe_each, join_words, quote_arm, rough
+from paribus.report.numbers import (
+    capitalise,
+    describe_each,
+    join_words,
+    quote_arm,
+    rough,
+    whole_percent,
+)
 from paribus.report.positive_control import (
     NO_DETECTION,
     describe_control,
     describe_control_meaning,
     describe_margin_share,
+    describe_refused_margin,
     is_margin_too_wide,
 )
 from paribus.report.report_data import ReportData
@@ -48,6 +57,11 @@ def seed_check(report: ReportData) -> TrustCheck:
         f"{n} seeds{family} have 80 % power for an effect of {rough(spreads)} sd of the paired"
         f" difference{_describe_detectable(report)}."
     )
+    if findings.is_fourth_edition:
+        text += (
+            " A state that 1 run in 5 falls into is not seen in"
+            f" {whole_percent(unseen_share(n))} of arms of {n} seeds."
+        )
     if findings.look_description:
         text += f" {findings.look_description}."
     early = findings.look is not None and n < findings.look.n_planned_seeds
@@ -184,7 +198,10 @@ def manipulation_checks(report: ReportData) -> Iterator[TrustCheck]:
 
 
 def margin_checks(report: ReportData) -> Iterator[TrustCheck]:
-    """How large the margin is beside what the control costs."""
+    """How large the margin is beside what the control costs, and whether it counts."""
+    refused = describe_refused_margin(report)
+    if refused:
+        yield TrustCheck("Margin and control", "no", refused)
     share = describe_margin_share(report)
     if not share:
         return

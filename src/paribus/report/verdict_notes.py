@@ -7,20 +7,29 @@ from collections.abc import Iterator
 from paribus.analyse.length_curves import NO_CURVE_DECLARED
 from paribus.analyse.remarks import match_remark
 from paribus.report.numbers import capitalise, join_words, quote_arm
+from paribus.report.positive_control import describe_refused_margin
 from paribus.report.report_data import ReportData
 from paribus.spec.design import MIN_LENGTHS
 
 
 def verdict_notes(report: ReportData) -> list[str]:
-    """What had to hold, what a match has moved beside its size, that no gain is told in compute,
-    and which arms get no verdict; nothing where none of these is to be said.
+    """What had to hold, that the margin does not count, what a match has moved beside its size,
+    that no gain is told in compute, and which arms get no verdict; nothing where none of these is
+    to be said.
     """
     return [
         *check_notes(report),
+        *_margin_note(report),
         *match_notes(report),
         *_compute_note(report),
         *_unjudged_note(report),
     ]
+
+
+def _margin_note(report: ReportData) -> Iterator[str]:
+    note = describe_refused_margin(report)
+    if note:
+        yield note
 
 
 def check_notes(report: ReportData) -> list[str]:

@@ -28,6 +28,10 @@ UNDERTRAINED_MEANING = (
     " model"
 )
 TRAIN_LONGER = "Train longer: more n_steps, or a larger --scale where the design has one"
+HEAPS_MEANING = (
+    "A mean over runs that learnt and runs that did not describes neither, so no interval is given."
+    " How often an arm learns is another question, and takes more seeds."
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
     baseline, comparison = arm.against, arm.judgement.comparison
     advice = advice_on_arm(arm)
     advice_text = "" if advice is None else f"{advice.description}."
-    numbers = meaning = compute = ""
+    numbers = compute = ""
+    meaning = HEAPS_MEANING if arm.judgement.verdict.word == "bimodal" else ""
     difference = report.plan.difference_of(arm.name, baseline)
     if comparison is not None:
         numbers, meaning = describe_gain(comparison), _describe_reading(arm, comparison, report)

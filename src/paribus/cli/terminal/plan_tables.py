@@ -10,6 +10,8 @@ from rich.table import Table
 
 from paribus.analyse import PastNoise, detectable_effect, equivalence_margin, power_table
 from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.analyse.margin_limits import MAX_CONTROL_SHARE
+from paribus.analyse.margins import NO_EQUIVALENT
 from paribus.analyse.positive_control import describe_shortened
 from paribus.analyse.power import one_sided_power
 from paribus.cli.terminal.field_format import format_field
@@ -42,6 +44,7 @@ from paribus.spec.design import (
     OPEN_SEEDS,
     control_arm,
     control_length,
+    control_margin,
     declared_contrasts,
     judged_pairs,
 )
@@ -176,15 +179,37 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
         page.print(f"must       {_describe_must(plan, must)}", soft_wrap=True, markup=False)
     for column, prepared in plan.tasks.items():
         page.print(f"items      {column}: {_describe_items(prepared)}", markup=False)
-    margin = plan.design.primary.margin
-    if margin is None:
-        margin = "none: no verdict can be 'equivalent'"
-    page.print(f"margin     {margin}")
+    for line in _describe_margin(plan, past_noise):
+        page.print(line, soft_wrap=True, markup=False)
     if plan.design.primary.test == "not worse":
         page.print(
             "test       not worse: one-sided, whether a loss of the margin is ruled out",
             soft_wrap=True,
         )
+
+
+def _describe_margin(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
+    """The margin, and whether it is too wide as far as that is known before the runs."""
+    margin, control = plan.design.primary.margin, plan.design.control
+    if margin is None:
+        yield "margin     none: no verdict can be 'equivalent'"
+        return
+    yield f"margin     {margin}"
+    share = control_margin(margin) if isinstance(margin, str) else None
+    most = f"{100 * MAX_CONTROL_SHARE:g} % of control"
+    if share is not None and share > MAX_CONTROL_SHARE:
+        yield f"           too wide, {NO_EQUIVALENT}; use '{most}' or less"
+        return
+    excess = "" if past_noise is None else past_noise.excess(margin)
+    if past_noise is not None and excess:
+        yield f"           too wide if it goes as in {past_noise.study}: {excess}, {NO_EQUIVALENT}"
+        return
+    reference = "the unigram model"
+    if not plan.design.primary.measure.scores.is_likelihood:
+        reference = "chance"
+    learnt = f"a tenth of what the baseline gains on {reference}"
+    limit = learnt if control is None else f"half of what the control loses for sure, or {learnt}"
+    yield f"           where it is more than {limit}, nothing is called equivalent"
 
 
 def print_proposed_jobs(proposed: ProposedJobs, page: Console) -> None:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from paribus.report.contrasts import contrast_texts
-from paribus.report.positive_control import describe_control
+from paribus.report.positive_control import describe_control, describe_refused_margin
 from paribus.report.report_data import ReportData
 from paribus.report.series import describe_series
 from paribus.report.text_read import describe_text_differences
@@ -67,6 +67,9 @@ def print_verdicts(report: ReportData, page: Console) -> None:
         page.print(control, soft_wrap=True, markup=False)
     for note in (*check_notes(report), *match_notes(report)):
         page.print(note, soft_wrap=True, markup=False)
+    refused = describe_refused_margin(report)
+    if refused:
+        page.print(Text(refused, "yellow"), soft_wrap=True)
     text = describe_text_differences(report)
     if text:
         page.print(Text(text, "yellow"), soft_wrap=True)
