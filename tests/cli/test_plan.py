@@ -271,6 +271,16 @@ def test_widths_that_a_preset_keeps_are_told(ask, here: Path, study_cache: Path)
     )
 
 
+def test_sinusoids_that_drown_embeddings_are_noted(ask, here: Path, study_cache: Path) -> None:
+    note = "positions are sinusoids of size 0.71, 35.4 times that of the embeddings"
+    own = {"base.architecture.positions": "sinusoidal"}
+    told = ask(*words(own, study_cache))
+    assert told.status == 0, told.err
+    assert f"note       {note}" in told.out
+    scaled = own | {"base.architecture.embedding.scale": "sqrt_d_model"}
+    assert note not in ask(*words(scaled, study_cache)).out
+
+
 def test_a_warm_up_that_is_longer_than_the_training_is_refused(
     ask, here: Path, study_cache: Path
 ) -> None:

@@ -117,3 +117,26 @@ def test_verbs_print_the_note(ask, verb):
         " stay" in out
     )
     assert "note:" not in ask(*verb, "t5-v1.1").out
+
+
+def test_sinusoids_that_drown_embeddings_are_told(ask):
+    note = "note: gpt2, positions = sinusoidal: positions are sinusoids of size 0.71, 35.4 times"
+    assert note in ask("show", "gpt2", "--set", "positions=sinusoidal").out
+    scaled = ("--set", "positions=sinusoidal", "--set", "embedding.scale=sqrt_d_model")
+    assert "note:" not in ask("show", "gpt2", *scaled).out
+
+
+def test_a_card_says_how_a_source_is_seen(ask):
+    merged = {"positions": "rotary", "encoder.cross_form": "merged", "encoder.cross": "nothing"}
+    norms = {"attention.value_norm": "true", "attention.output_norm": "true"}
+    changes = merged | norms | {"encoder.cross_positions": "rotary"}
+    words = [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
+    card = ask("show", "encdec-shared", *words)
+    assert card.status == 0, card.err
+    for part in (
+        "rotary(theta=10000), in cross-attention rotary",
+        "to the source, nothing, merged with self-attention",
+        "the encoder is the stack itself, and has no parameter of its own",
+        "value norm, output norm",
+    ):
+        assert part in card.out

@@ -410,3 +410,36 @@ def test_long_values_are_cut_short_in_the_message() -> None:
     message = said(table)["objective.components"]
     assert "the list of one is accepted in other too" in message
     assert len(message) < 350
+
+
+@pytest.mark.parametrize("written", [{}, {"encoder": {"n_layers": 2}}])
+def test_the_depth_of_an_encoder_that_follows_is_no_second_factor(written: dict[str, Any]) -> None:
+    encdec = {"preset": "t5", "d_model": 32, "attention": {"n_heads": 2}}
+    table = design(
+        "architecture.n_layers", {"shallow": {"n_layers": 2, **written}, "deep": {"n_layers": 4}}
+    )
+    table["base"]["architecture"] = encdec
+    runs = {arm.name: arm.run.architecture for arm in arms_of(load_design(table))}
+    assert runs["deep"].encoder is not None
+    assert runs["deep"].encoder.n_layers == 4
+    if written:  # one encoder grows with the decoder, and the other was said to be as it is
+        assert "architecture.encoder.n_layers" in said(table)
+    else:
+        assert not said(table)
+
+
+def test_a_depth_that_is_written_equals_one_that_follows() -> None:
+    table = design(
+        "architecture.mask",
+        {
+            "one": {"mask": "causal", "encoder": {"n_layers": 2}},
+            "other": {"mask": "causal & window(8)"},
+        },
+    )
+    table["base"]["architecture"] = {
+        "preset": "t5",
+        "n_layers": 2,
+        "d_model": 32,
+        "attention": {"n_heads": 2},
+    }
+    assert not said(table)

@@ -1,6 +1,10 @@
 import pytest
+import torch
 
-from paribus.spec import Architecture, parameters, resolve
+from paribus.model import build
+from paribus.model.positions import sinusoids
+from paribus.spec import Architecture, load, parameters, resolve
+from paribus.spec.parameters import position_note
 
 V, D, T, H, E, F, S = (
     13,
@@ -232,3 +236,33 @@ def test_a_parameter_counts_its_values():
         )
     )
     assert table["embedding.weight"].count == V * D
+
+
+@pytest.mark.parametrize(
+    ("changes", "ratio"),
+    [
+        ({"init": {"kind": "normal", "std": 0.02}}, "35.4"),
+        ({"init": {"kind": "mup", "std": 0.02}}, "35.4"),
+        ({"init": {"kind": "fan_in", "gain": 0.05}}, "14.1"),
+        ({"init": {"kind": "normal", "std": 0.02}, "embedding": {"scale": "sqrt_d_model"}}, None),
+        ({"init": "fan_in"}, None),
+        ({"positions": "learned"}, None),
+    ],
+)
+def test_sinusoids_that_drown_embeddings_are_told(changes, ratio):
+    architecture = load("gpt2", d_model=60, n_heads=2, changes={"positions": "sinusoidal"})
+    architecture = load({**architecture.model_dump(mode="json"), **changes})
+    note = position_note(architecture)
+    if ratio is None:
+        assert note is None
+        return
+    scale = "7.75" if changes["init"]["kind"] == "mup" else "'sqrt_d_model'"
+    assert note == (
+        f"positions are sinusoids of size 0.71, {ratio} times that of the embeddings they are added"
+        f" to, {0.7071 / float(ratio):.2g} at the start; use embedding.scale = {scale}, or other"
+        " positions"
+    )
+    # the start that the note speaks of, as it is drawn
+    weight = build(architecture).embedding.weight.detach()
+    size = sinusoids(torch.arange(97), 60, 10_000.0).square().mean().sqrt() / weight.std()
+    assert float(size) == pytest.approx(float(ratio), rel=0.05)

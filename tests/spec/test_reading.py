@@ -135,7 +135,6 @@ NEAR = [
 MISSING = [
     ({"attention": {"n_heads": 3}}, "attention.kind is missing; say which kind it is"),
     ({"attention": {"kind": "multi_head"}}, "attention.n_heads is missing; give it a value"),
-    ({"encoder": {}}, "encoder.n_layers is missing; give it a value"),
     (
         {"feed_forward": {"kind": "experts", "n_active": 2}},
         "feed_forward.n_experts is missing; give it a value",
@@ -667,3 +666,17 @@ def test_a_path_of_many_names_is_refused():
         load("gpt2", changes={".".join(["attention"] * 3_000): 1})
     with pytest.raises(SpecError, match="d_ff nests tables or lists more than 64 deep"):
         load("gpt2", changes={"d_ff": nested(3_000)})
+
+
+@pytest.mark.parametrize("preset", ["t5", "bart", "encdec-shared"])
+def test_an_encoder_follows_the_depth_of_the_decoder_unless_it_is_given(preset):
+    as_published = load(preset)
+    assert as_published.encoder.n_layers == as_published.n_layers
+    assert load(preset, n_layers=2).encoder.n_layers == 2
+    assert load({"preset": preset, "n_layers": 2}).encoder.n_layers == 2
+    assert load("gpt2", n_layers=3, changes={"encoder.mask": "full"}).encoder.n_layers == 3
+    if preset == "t5":
+        given = load(preset, n_layers=2, changes={"encoder.n_layers": 5})
+        assert (given.n_layers, given.encoder.n_layers) == (2, 5)
+        alone = load({"preset": preset, "encoder": {"n_layers": 5}})
+        assert (alone.n_layers, alone.encoder.n_layers) == (12, 5)

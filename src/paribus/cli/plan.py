@@ -27,6 +27,7 @@ from paribus.cli.terminal.plan_tables import (
     print_cost,
     print_identical_arms,
     print_judged,
+    print_position_notes,
     print_proposed_jobs,
     print_series,
     print_unused_allowances,
@@ -175,6 +176,7 @@ def command(
     print_unused_allowances(study_plan, page)
     print_identical_arms(study_plan, page)
     print_width_notes(study_plan, page)
+    print_position_notes(study_plan, page)
     _print_memory_notes(study_plan, select_device(device), page)
     page.print()
     print_cost(study_plan, cost, page, past.noise)

@@ -209,7 +209,7 @@ def chosen_fields(
     run: RunSpec, architecture_table: Mapping[str, Any], numbers_stages: bool
 ) -> Table:
     """Every field of a run that somebody or a default chose; not the sizes that follow from
-    text and training.
+    text and training, nor the layers of an encoder that follow the main stack.
 
     `architecture_table` is the table of its architecture. Whether the base, an arm or a change
     wrote a field makes no difference.
@@ -218,6 +218,9 @@ def chosen_fields(
     for name in derived_sizes(run.stages):
         if name not in architecture_table:
             del table["architecture"][name]
+    own, written = table["architecture"]["encoder"], architecture_table.get("encoder") or {}
+    if own is not None and "n_layers" not in written:
+        del own["n_layers"]
     return table
 
 

@@ -92,6 +92,12 @@ def _with_sizes(arm: Arm, other: Arm) -> Arm:
     for name in other.table["architecture"]:
         if name not in own:
             sizes[name] = getattr(arm.run.architecture, name)
+    encoders = own.get("encoder"), other.table["architecture"].get("encoder")
+    if all(isinstance(encoder, Mapping) for encoder in encoders):
+        assert arm.run.architecture.encoder is not None
+        n_layers = {"n_layers": arm.run.architecture.encoder.n_layers}
+        if "n_layers" in encoders[1] and "n_layers" not in encoders[0]:
+            sizes["encoder"] = {**encoders[0], **n_layers}
     if sizes:
         return replace(arm, table={**arm.table, "architecture": {**own, **sizes}})
     return arm

@@ -78,6 +78,8 @@ def n_positions_read(
             return torch.full_like(inputs[:, 0], 1 + n_answer)
         case "in place":
             n_answer += 1  # the mask that is to be filled
+        case "together" | "shifted":
+            pass
     if lengths is None:
         return torch.full_like(inputs[:, 0], inputs.shape[1] + n_answer)
     return lengths + n_answer

@@ -5,7 +5,7 @@ residual.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from paribus.model.feed_forward import FeedForward
 from paribus.model.forward import Forward
 from paribus.model.norm import Norm
 from paribus.spec import Block, Dense, Latent, MultiHead, ResolvedArchitecture
+from paribus.spec.architecture import Placement
 
 Branch = tuple[Norm | None, Callable[[Tensor], Tensor]]
 
@@ -35,7 +36,8 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, spec: ResolvedArchitecture, block: Block):
         super().__init__()
-        self.placement, self.dropout = spec.placement, spec.dropout
+        self.placement: Placement = spec.placement
+        self.dropout = spec.dropout
         parallel = spec.placement == "parallel"
         self.attention_norm = Norm(spec.d_model, spec.norm)
         match block.attention:
@@ -128,8 +130,11 @@ class TransformerBlock(nn.Module):
         for norm, branch in branches:
             assert norm is not None
             kept = hidden_BTD if has_skips else torch.zeros_like(hidden_BTD)
-            if self.placement == "pre":
-                hidden_BTD = kept + branch(norm(hidden_BTD))
-            else:
-                hidden_BTD = norm(kept + branch(hidden_BTD))
+            match self.placement:
+                case "pre":
+                    hidden_BTD = kept + branch(norm(hidden_BTD))
+                case "post":
+                    hidden_BTD = norm(kept + branch(hidden_BTD))
+                case other:
+                    assert_never(other)
         return hidden_BTD

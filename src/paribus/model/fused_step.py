@@ -5,7 +5,7 @@ rounding, about five kernels a layer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from torch import Tensor
 
@@ -19,6 +19,7 @@ from paribus.model.forward import Forward
 from paribus.model.kernels.step import (
     MAX_NORM_WIDTH,
     MAX_ROWS,
+    STEP_ACTIVATIONS,
     QueryView,
     attend_once,
     has_step_kernels,
@@ -49,7 +50,9 @@ def _is_fusible(block: object) -> bool:
         return False
     d_head = attention.d_head
     is_power_of_two = d_head >= 16 and d_head & (d_head - 1) == 0
-    return is_power_of_two and isinstance(block.feed_forward, FeedForward)
+    layer = block.feed_forward
+    has_activation = isinstance(layer, FeedForward) and layer.activation in STEP_ACTIVATIONS
+    return is_power_of_two and has_activation
 
 
 def fused_logits(
@@ -127,6 +130,8 @@ class _BlockStep(NamedTuple):
                 case "post":
                     assert norm is not None
                     hidden_BD = norm(branch(hidden_BD, None, hidden_BD))
+                case other:
+                    assert_never(other)
         return hidden_BD
 
     def _attention(self, rows_BD: Tensor, norm: Norm | None, residual_BD: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import assert_never
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from paribus.model.lookup import look_up
 from paribus.spec import (
     Alibi,
     LearnedPositions,
+    NoPositions,
     RelativeBias,
     RotaryPositions,
     SinusoidalPositions,
@@ -52,8 +54,10 @@ class Positions(nn.Module):
                 self.weight = nn.Parameter(torch.empty(max_length + offset, d_model))
             case RelativeBias(n_buckets=n_buckets):
                 self.weight = nn.Parameter(torch.empty(n_buckets, self.n_heads))
-            case _:
+            case NoPositions() | SinusoidalPositions() | RotaryPositions() | Alibi():
                 pass
+            case other:
+                assert_never(other)
 
     def position_embeddings(self, layout: BatchLayout, d_model: int, like: Tensor) -> Tensor | None:
         """What is added to the embeddings: [T, D] or [B, T, D]."""
@@ -62,7 +66,7 @@ class Positions(nn.Module):
                 return self._learned_embeddings(layout, offset)
             case SinusoidalPositions(theta=theta):
                 return sinusoids(layout.positions(like.device), d_model, theta).to(like.dtype)
-            case _:
+            case NoPositions() | RotaryPositions() | RelativeBias() | Alibi():
                 return None
 
     def _learned_embeddings(self, layout: BatchLayout, offset: int) -> Tensor:

@@ -321,7 +321,7 @@ class Encoder(Spec):
     """A second stack that reads the source; its output is what the main stack cross-attends to."""
 
     n_layers: LayerCount
-    """Number of layers of the encoder."""
+    """Number of layers of the encoder. In a file it may be left out: `n_layers`."""
     mask: Mask = Full()
     """Who sees whom in the encoder."""
     cross: Annotated[Mask | None, Field(exclude_if=lambda rule: rule is None)] = None

@@ -332,7 +332,8 @@ def document_form(source: Source) -> LanguageForm:
             return "preferences"
         case Language():
             return source.form
-    return "text"
+        case PythonDocs() | PythonCode() | Files():
+            return "text"
 
 
 def gives_pairs(source: Source) -> bool:

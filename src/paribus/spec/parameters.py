@@ -10,20 +10,29 @@ from math import prod
 from typing import Literal
 
 from paribus.spec.architecture import (
+    Architecture,
     Dense,
     Experts,
+    FanInInit,
     Latent,
     LayerNorm,
     LearnedPositions,
     MultiHead,
+    MupInit,
+    NormalInit,
     NormKind,
     RelativeBias,
+    SinusoidalPositions,
 )
-from paribus.spec.resolved import Block, ResolvedArchitecture, Stack
+from paribus.spec.resolved import Block, ResolvedArchitecture, Stack, resolve
 
 Role = Literal[
     "word", "position", "relative", "query", "inward", "residual", "router", "gain", "bias", "head"
 ]
+
+
+SINUSOID_SIZE = 0.5**0.5  # root mean square of sines and cosines
+MAX_POSITION_RATIO = 10  # of added positions over embeddings; beyond it they ruin training
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,26 @@ def text_parameters(spec: ResolvedArchitecture) -> dict[str, Parameter]:
         if _reads_text(name, spec):
             used[name] = parameter
     return used
+
+
+def position_note(architecture: Architecture) -> str | None:
+    """That sinusoids are added to embeddings of less than a tenth of their size, which learn little
+    beside them; None where they are not.
+    """
+    if not isinstance(architecture.positions, SinusoidalPositions):
+        return None
+    spec = resolve(architecture)
+    match spec.init:
+        case NormalInit(std=std) | MupInit(std=std) | FanInInit(gain=std):
+            size = std * float(spec.embedding.scale)
+    if MAX_POSITION_RATIO * size >= SINUSOID_SIZE:
+        return None
+    scale = f"{spec.d_model**0.5:.3g}" if isinstance(spec.init, MupInit) else "'sqrt_d_model'"
+    return (
+        f"positions are sinusoids of size {SINUSOID_SIZE:.2g}, {SINUSOID_SIZE / size:.3g} times"
+        f" that of the embeddings they are added to, {size:.2g} at the start; use embedding.scale"
+        f" = {scale}, or other positions"
+    )
 
 
 def label_head_parameters(spec: ResolvedArchitecture, n_labels: int) -> dict[str, Parameter]:

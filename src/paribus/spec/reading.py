@@ -119,7 +119,8 @@ def _values_by_path(sizes: Mapping[str, int | str | None], changes: Mapping[str,
 
 def parse_architecture(table: Mapping[str, Any]) -> Architecture:
     """Validates a table and checks that it resolves; SpecError lists every error."""
-    full_table = fill_default_kinds(_merge_preset(dict(table)), Architecture)
+    full_table = _with_equal_encoder(_merge_preset(dict(table)))
+    full_table = fill_default_kinds(full_table, Architecture)
     try:
         spec = Architecture.model_validate(full_table)
     except ValidationError as fault:
@@ -128,6 +129,14 @@ def parse_architecture(table: Mapping[str, Any]) -> Architecture:
         raise SpecError(problems) from None
     resolve(spec)
     return spec
+
+
+def _with_equal_encoder(table: Table) -> Table:
+    """An encoder has as many layers as the main stack, unless somebody wrote how many."""
+    encoder, n_layers = table.get("encoder"), table.get("n_layers")
+    if isinstance(encoder, Mapping) and "n_layers" not in encoder and isinstance(n_layers, int):
+        return {**table, "encoder": {"n_layers": n_layers, **encoder}}
+    return table
 
 
 def merged_table(source: str | Path | Mapping[str, Any]) -> Table:

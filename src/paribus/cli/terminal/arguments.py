@@ -21,6 +21,7 @@ from paribus.spec import (
     presets,
     resolve,
 )
+from paribus.spec.parameters import position_note
 from paribus.spec.widths import width_note, written_table
 
 ArchitectureSource = str | Path | Mapping[str, Any] | Architecture
@@ -107,6 +108,9 @@ def architecture_notes(architectures: Sequence[NamedArchitecture]) -> list[str]:
     for one in architectures:
         if one.note is not None:
             notes.append(f"note: {one.name}: {one.note}")
+        note = position_note(one.architecture)
+        if note is not None:
+            notes.append(f"note: {one.name}: {note}")
     return notes
 
 

@@ -49,6 +49,7 @@ from paribus.spec.design import (
     judged_pairs,
 )
 from paribus.spec.must import Must, hanging_contrasts, hanging_pairs
+from paribus.spec.parameters import position_note
 
 STYLES = {
     Mark.CONFOUND: "bold red",
@@ -145,6 +146,18 @@ def print_width_notes(plan: Plan, page: Console) -> None:
     """Print which widths of presets do not follow the arms' d_model."""
     for note in width_notes(plan.design):
         page.print(f"note       {note}", style="yellow", soft_wrap=True)
+
+
+def print_position_notes(plan: Plan, page: Console) -> None:
+    """Print which arms have positions in which their embeddings drown."""
+    arms_by_note: dict[str, list[str]] = {}
+    for arm in plan.arms:
+        note = position_note(arm.run.architecture)
+        if note is not None:
+            arms_by_note.setdefault(note, []).append(quote_arm(arm.name))
+    for note, names in arms_by_note.items():
+        of = "" if len(names) == len(plan.arms) else f"{', '.join(names)}: "
+        page.print(f"note       {of}{note}", style="yellow", soft_wrap=True)
 
 
 def format_line(path: str, values: Sequence[Any]) -> list[str]:

@@ -307,3 +307,5 @@ def iterate_texts(items: Sequence[TaskItem]) -> Iterator[tuple[str, ...]]:
                 yield (" ".join(item.words),)
             case GenerationItem():
                 yield tuple(item.source + reference for reference in item.references)
+            case _:
+                raise AssertionError(f"a {type(item).__name__} has texts that nobody looks for")

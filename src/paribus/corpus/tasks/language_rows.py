@@ -18,10 +18,14 @@ from paribus.spec.corpus import Corpus
 from paribus.spec.languages import (
     SYMBOLS,
     ArithmeticLanguage,
+    CopyLanguage,
     EpisodeLanguage,
     InventedLanguage,
     LinearLanguage,
     RecallLanguage,
+    ReverseLanguage,
+    SortLanguage,
+    TranslationLanguage,
 )
 from paribus.spec.tasks import TaskSplit
 from paribus.watcher import Watcher
@@ -77,6 +81,11 @@ def _wrong_answer(language: InventedLanguage, source: str, answer: str, rng: Ran
             return rng.choice(episode_letters(language))
         case ArithmeticLanguage():
             return str(rng.randrange(language.modulus))
+        case CopyLanguage() | ReverseLanguage() | SortLanguage() | TranslationLanguage():
+            return _shuffled_answer(answer, rng)
+
+
+def _shuffled_answer(answer: str, rng: Random) -> str:
     words = answer.split(" ")
     pieces = words if len(words) > 1 else list(answer)
     rng.shuffle(pieces)

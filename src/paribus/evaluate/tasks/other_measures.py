@@ -29,6 +29,7 @@ from paribus.spec.tasks import (
     GenerationTask,
     LabelMeasure,
     LabelsTask,
+    TagsTask,
     Task,
 )
 
@@ -76,6 +77,8 @@ def tasks_by_other_measures(task: Task) -> Iterator[Task]:
             measures = get_args(LabelMeasure)
         case GenerationTask():
             measures = get_args(GenerationMeasure)
+        case TagsTask():
+            pass  # tags have one measure
     for measure in measures:
         has_texts = not isinstance(task, GenerationTask) or measure != BITS_PER_BYTE
         if measure != task.measure and has_texts:

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from paribus.model.norm import Norm
-from paribus.spec import LayerNorm
+from paribus.spec import LayerNorm, RMSNorm
 from paribus.spec.architecture import Activation
 
+# those that `step_triton` computes
+STEP_ACTIVATIONS: frozenset[Activation] = frozenset({"relu", "gelu", "gelu_tanh", "silu"})
 _kernels: Any
 try:
     from paribus.model.kernels import step_triton as _kernels
@@ -202,7 +204,11 @@ def _norm_tensors(norm: Norm | None) -> tuple[Tensor | None, Tensor | None]:
 def _norm_kind(norm: Norm | None) -> str:
     if norm is None:
         return "none"
-    return "layer" if isinstance(norm.spec, LayerNorm) else "rms"
+    match norm.spec:
+        case LayerNorm():
+            return "layer"
+        case RMSNorm():
+            return "rms"
 
 
 def _steps(tensor: Tensor | None) -> tuple[int, int]:

@@ -38,6 +38,8 @@ def _activated(value, ACTIVATION: tl.constexpr):
         value = value * tl.sigmoid(2.0 * inner)
     elif ACTIVATION == "silu":
         value = value * tl.sigmoid(value)
+    else:
+        tl.static_assert(ACTIVATION == "none", "the kernels of a step lack this activation")
     return value
 
 
