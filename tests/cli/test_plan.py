@@ -273,7 +273,11 @@ def test_widths_that_a_preset_keeps_are_told(ask, here: Path, study_cache: Path)
 
 def test_sinusoids_that_drown_embeddings_are_noted(ask, here: Path, study_cache: Path) -> None:
     note = "positions are sinusoids of size 0.71, 35.4 times that of the embeddings"
-    own = {"base.architecture.positions": "sinusoidal"}
+    own = {
+        "base.architecture.positions": "sinusoidal",
+        "base.architecture.init": {"kind": "normal", "std": 0.02},
+        "base.architecture.embedding": {"scale": 1.0},
+    }
     told = ask(*words(own, study_cache))
     assert told.status == 0, told.err
     assert f"note       {note}" in told.out
