@@ -207,6 +207,7 @@ WHOLE_STAGE: dict[str, Any] = {
     **TABLE,
     "baseline": "before",
     "factor": "stages.1",
+    "allow": {"tokens_read": "what the stage adds is asked"},
     "base": {**TABLE["base"], "stages": [{"objective": "masked"}]},
     "arms": {"before": {}, "after": {"stages": {"1": {"kind": "adapt", "objective": "masked"}}}},
 }
@@ -224,9 +225,14 @@ def test_a_whole_stage_may_be_the_factor(cache):
     assert cost.n_runs == 3 * 2  # the first arm is the other's ancestor
 
 
-def test_a_budget_compares_arms_with_as_many_stages(cache):
-    plan = plan_of(cache, {"budget": "tokens_read"}, WHOLE_STAGE)
-    assert [arm.n_steps for arm in plan.arms] == [N_STEPS, N_STEPS]
+def test_a_budget_is_one_of_all_stages_of_arms_that_are_judged_together(cache):
+    with pytest.raises(SpecError, match="the stages of after before its last come to"):
+        plan_of(cache, {"budget": "tokens_read"}, WHOLE_STAGE)
+    plan = plan_of(cache, {"budget": "tokens_read", "baseline": "after"}, WHOLE_STAGE)
+    assert {arm.name: arm.n_steps for arm in plan.arms} == {
+        "after": N_STEPS,
+        "before": 2 * N_STEPS,
+    }
 
 
 def test_an_arm_that_ends_earlier_is_tuned_in_the_way_of_the_others(cache, tmp_path):

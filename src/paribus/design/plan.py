@@ -15,6 +15,13 @@ import torch
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked_tasks import plan_tasks, task_fingerprints
+from paribus.design.budget_groups import (
+    BudgetGroups,
+    budget_groups,
+    mark_total_lines,
+    require_budget_over_stages,
+    require_room_for_last_stage,
+)
 from paribus.design.computation import require_different_computations
 from paribus.design.control import (
     FindingsByPair,
@@ -218,14 +225,15 @@ def make_plan(
     lines_of_items = item_lines(design, ready)
     tasks = plan_tasks(design, ready)
     require_declared_match(arms, ready)
-    ready = scale_recipes(design, arms, _apply_budget(design, ready))
+    groups = budget_groups(design, ready)
+    ready = scale_recipes(design, arms, _apply_budget(design, ready, groups))
     require_different_computations(design, ready)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
     lines = (
         *own_size_lines,
-        *_control_lines(design, arms, ready, findings, unequal),
+        *_control_lines(design, arms, ready, findings, unequal, groups),
         *lines_of_items,
     )
     _refuse_confounds(lines)
@@ -271,18 +279,24 @@ def _refuse_confounds(lines: Sequence[ControlLine]) -> None:
         raise ConfoundError(confounds, lines)
 
 
-def _apply_budget(design: Design, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
-    """As many steps for each arm as its budget has: that of the first arm with as many stages."""
+def _apply_budget(
+    design: Design, arms: Sequence[PlannedArm], groups: BudgetGroups
+) -> list[PlannedArm]:
+    """As many steps for each arm as its budget has: that of the first arm of its group."""
     if design.budget is None:
         _require_equal_totals(arms)
+        require_budget_over_stages(design, arms, groups)
         return list(arms)
-    goals: dict[int, float] = {}
+    firsts: dict[int, PlannedArm] = {}
     planned_arms = []
     for arm in arms:
-        goal = goals.setdefault(len(arm.run.stages), arm.total(design.budget))
+        first = firsts.setdefault(groups[arm.name], arm)
+        goal = first.total(design.budget)
         per_step = getattr(arm.step_cost, design.budget)
         before = arm.total(design.budget) - per_step * arm.n_steps  # in earlier stages
-        planned_arms.append(_with_n_steps(arm, max(1, round((goal - before) / per_step))))
+        n_steps = round((goal - before) / per_step)
+        require_room_for_last_stage(design.budget, first, arm, goal, n_steps)
+        planned_arms.append(_with_n_steps(arm, n_steps))
     return planned_arms
 
 
@@ -316,6 +330,7 @@ def _control_lines(
     ready: Sequence[PlannedArm],
     findings: FindingsByPair,
     unequal: UnequalSizes,
+    groups: BudgetGroups,
 ) -> tuple[ControlLine, ...]:
     moved_notes, final = {}, []
     for arm, own in zip(arms, ready, strict=True):
@@ -328,9 +343,11 @@ def _control_lines(
     tuning = tuning_description(design)
     for name in wrongly_taught_arms(design, ready):
         tuning = tuning and f"{tuning}; {name} takes the rate of {design.baseline}"
+    pairs = compared_pairs(design)
+    quantities = quantity_lines(ready, design.budget, pairs, design.allow, groups)
     return (
         *field_lines(design, final, findings, moved_notes, tuning, unequal),
-        *quantity_lines(ready, design.budget, compared_pairs(design), design.allow),
+        *mark_total_lines(quantities, design, ready, groups),
     )
 
 

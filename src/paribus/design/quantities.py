@@ -180,16 +180,18 @@ def quantity_lines(
     budget: str | None,
     pairs: Sequence[ArmPair] = (),
     allow: Mapping[str, str] | None = None,
+    budget_groups: Mapping[str, int] | None = None,
 ) -> tuple[ControlLine, ...]:
     """A line for each derived quantity; what is not equal, nor made so, follows from the factor.
 
-    Under a budget of tokens, the text that each judged pair reads has a mark of its own.
+    Under a budget of tokens, the text that each judged pair reads has a mark of its own. Arms of
+    one of `budget_groups` have one budget; without groups, all have.
     """
     table = {arm.name: _arm_quantities(arm, arms[0]) for arm in arms}
     lines = []
     for name in QUANTITIES:
         values = {arm: own[name] for arm, own in table.items()}
-        lines.append(_line(name, values, arms, budget))
+        lines.append(_line(name, values, arms, budget, budget_groups or {}))
     reads = {arm.name: _text_read(arm) for arm in arms}
     reasons = {full_quantity_name(name): reason for name, reason in (allow or {}).items()}
     lines = mark_text_lines(lines, budget, pairs, reads, reasons)
@@ -247,7 +249,11 @@ def _epochs_description(arm: PlannedArm) -> str:
 
 
 def _line(
-    name: str, values: Mapping[str, Any], arms: Sequence[PlannedArm], budget: str | None
+    name: str,
+    values: Mapping[str, Any],
+    arms: Sequence[PlannedArm],
+    budget: str | None,
+    groups: Mapping[str, int],
 ) -> ControlLine:
     if name in PARAMETER_COUNTS:
         return _size_line(name, values, _matched_sizes(name, arms))
@@ -256,7 +262,7 @@ def _line(
         return ControlLine(path=name, mark=Mark.EQUAL, values=values)
     if budget is None or name != f"{budget} in all":
         return ControlLine(path=name, mark=Mark.FOLLOWS, values=values)
-    difference = _budget_difference(values, arms)
+    difference = _budget_difference(values, groups)
     if difference <= TOTALS_TOLERANCE:
         whole = ""
     else:
@@ -265,13 +271,13 @@ def _line(
     return ControlLine(path=name, mark=Mark.MATCHED, values=values, note=note)
 
 
-def _budget_difference(values: Mapping[str, Any], arms: Sequence[PlannedArm]) -> float:
-    """How far totals are from that of the first arm with as many stages, at most."""
+def _budget_difference(values: Mapping[str, Any], groups: Mapping[str, int]) -> float:
+    """How far totals are from that of the first arm of their group, at most."""
     first_totals: dict[int, float] = {}
     difference = 0.0
-    for arm in arms:
-        first = first_totals.setdefault(len(arm.run.stages), values[arm.name])
-        difference = max(difference, abs(values[arm.name] / first - 1))
+    for arm, value in values.items():
+        first = first_totals.setdefault(groups.get(arm, 0), value)
+        difference = max(difference, abs(value / first - 1))
     return difference
 
 

@@ -1,0 +1,50 @@
+"""One stage more is more training, too: a budget is asked for, and it holds over all stages."""
+
+import pytest
+
+from paribus.errors import SpecError
+from paribus.record import Mark
+
+MORE = """
+factor = "stages.1"
+BUDGET
+[[base.stages]]
+kind = "pretrain"
+training = { n_steps = STEPS }
+[[base.stages]]
+kind = "adapt"
+objective = "prefix"
+training = { n_steps = 24 }
+[arms.plain]
+stages.1 = false
+[arms.more]
+"""
+
+
+def more(budget: str, n_steps: int = 12) -> str:
+    return MORE.replace("BUDGET", budget).replace("STEPS", str(n_steps))
+
+
+def test_three_times_the_tokens_are_not_compared_without_a_budget(plan_design) -> None:
+    said = r"budget is missing, and more has 2 stages where plain has 1, .* tokens_read by \+200"
+    with pytest.raises(SpecError, match=said):
+        plan_design(more(""))
+
+
+def test_a_budget_that_the_first_stage_uses_up_is_refused(plan_design) -> None:
+    with pytest.raises(SpecError, match="the stages of more before its last come to"):
+        plan_design(more('budget = "tokens_read"'))
+
+
+def test_a_reason_stands_in_the_control_table(plan_design) -> None:
+    plan = plan_design(more('allow = { tokens_read = "what the stage adds is asked" }'))
+    (line,) = [line for line in plan.control_lines if line.path == "tokens_read in all"]
+    assert (line.mark, line.allowed) == (Mark.CONFOUND, "what the stage adds is asked")
+
+
+def test_a_budget_over_all_stages_is_the_honest_twin(plan_design) -> None:
+    design = more('budget = "tokens_read"\nbaseline = "more"')
+    plan = plan_design(design)
+    assert {arm.name: arm.total("tokens_read") for arm in plan.arms}["plain"] == pytest.approx(
+        plan.arms[0].total("tokens_read")
+    )
