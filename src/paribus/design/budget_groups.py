@@ -72,7 +72,7 @@ def require_room_for_last_stage(
     budget: str, first: PlannedArm, arm: PlannedArm, goal: float, n_steps: int
 ) -> None:
     """SpecError where the stages before the last read as much as the whole budget."""
-    if n_steps < 1:
+    if n_steps < 1 and len(arm.run.stages) != len(first.run.stages):
         before = arm.total(budget) - getattr(arm.step_cost, budget) * arm.n_steps
         raise SpecError(
             f"budget = {budget!r} is that of {first.name}, {goal:,.0f}, and the stages of"

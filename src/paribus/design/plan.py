@@ -296,7 +296,7 @@ def _apply_budget(
         before = arm.total(design.budget) - per_step * arm.n_steps  # in earlier stages
         n_steps = round((goal - before) / per_step)
         require_room_for_last_stage(design.budget, first, arm, goal, n_steps)
-        planned_arms.append(_with_n_steps(arm, n_steps))
+        planned_arms.append(_with_n_steps(arm, max(1, n_steps)))
     return planned_arms
 
 
