@@ -139,10 +139,12 @@ class _ControlCheck:
     def _field_faults(self, line: ControlLine) -> Iterator[str]:
         for arm, own in self.leaves.items():
             value = own.get(line.path, _ABSENT)
+            written = line.values.get(arm, _ABSENT)
             is_table = any(path.startswith(f"{line.path}.") for path in own)
-            if value != line.values.get(arm, _ABSENT) and not is_table:
+            is_left_out = value == _ABSENT and written is None  # as a run keeps what is not set
+            if value != written and not is_table and not is_left_out:
                 yield (
-                    f"{line.path} of {arm!r} is {_shorten(line.values.get(arm))}, and its run has"
+                    f"{line.path} of {arm!r} is {_shorten(written)}, and its run has"
                     f" {_shorten(value)}"
                 )
                 return
