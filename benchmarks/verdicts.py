@@ -107,7 +107,7 @@ def noisy_baseline() -> None:
 
 def margins() -> None:
     """T22: arms that differ by exactly the margin in compute."""
-    rates = import_module("margin_rates")
+    rates = import_module("margin_simulation")
     rows = []
     for power in (None, *rates.POWERS):
         for n in SEEDS:
@@ -135,10 +135,14 @@ def margins() -> None:
 
 def multipliers() -> None:
     """T23: how often the interval of a multiplier holds the planted factor."""
-    test = import_module("test_multiplier")
+    simulation = import_module("margin_simulation")
     planted = [(power, factor) for power in (0.2, 0.5) for factor in (0.3, 0.5, 0.8, 1.1, 1.25)]
     rows = [
-        (f"{power:g}", f"{factor:g}", *(test._coverage(n, power, factor, 0.0015) for n in SEEDS))
+        (
+            f"{power:g}",
+            f"{factor:g}",
+            *(simulation.multiplier_coverage(n, power, factor) for n in SEEDS),
+        )
         for power, factor in planted
     ]
     print_table(
