@@ -46,15 +46,11 @@ chat: .venv/ready  ## train two small models that chat, in under ten minutes, an
 
 # In memory where there is room: the tests write many small files, each flushed to its disk. With
 # bytecode, whatever the shell says: otherwise each process that a test starts compiles all sources.
-# A test that takes all memory of the machine ends alone: data of a process has a limit of 3 GiB, but
-# where a GPU's driver reserves more than that.
 MEMORY := /dev/shm
 MIN_MEMORY_KIB := 4194304
-MAX_PROCESS_KIB := 3145728
 test: .venv/ready  ## the default suite, a process a core
 	if [ "$$(df --output=avail -k $(MEMORY) 2>/dev/null | tail -n 1)" -ge $(MIN_MEMORY_KIB) ] 2>/dev/null; then \
 	  export PYTEST_DEBUG_TEMPROOT=$(MEMORY); fi; \
-	[ -e /dev/nvidiactl ] || ulimit -d $(MAX_PROCESS_KIB); \
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" --numprocesses auto --dist worksteal
 

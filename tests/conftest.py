@@ -5,14 +5,16 @@ warnings are no errors.
 import fcntl
 import gc
 import os
+import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 gc.disable()  # until all is imported, for libraries make no garbage
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from memory_limit import HAS_GPU, MAX_TEST_BYTES  # noqa: E402
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,6 +31,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     gc.freeze()  # libraries and tests stay to the end: no collection need walk them again
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def limited_memory() -> Iterator[None]:
+    """A test that would take all memory of the machine fails alone, and so do its processes."""
+    if HAS_GPU:
+        yield
+        return
+    status = Path("/proc/self/status").read_text()
+    has_bytes = int(status.partition("VmData:")[2].split()[0]) * 1024
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (has_bytes + MAX_TEST_BYTES, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
 def shared_folder(

@@ -4,6 +4,7 @@ The default tests take 100 studies a cell, the slow ones 2,000, as docs/statisti
 (`benchmarks/verdicts.py`). Rates are in percent.
 """
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -106,7 +107,9 @@ def test_a_study_on_disk_has_the_words_of_its_rows(tmp_path: Path) -> None:
         judged = judge_planted(planted_plan(n, margin), scores)
         (arm,) = found.arms
         own = judged.verdicts.pairs[ARM, BASELINE]
-        assert arm.judgement.verdict == own.verdict
+        assert (
+            replace(arm.judgement.verdict, seeds="") == own.verdict
+        )  # rows alone do not count them
         assert found.margins.against == pytest.approx(judged.margins.against)
         assert bool(found.margins.refusal) == bool(judged.margins.refusal)
         assert found.control is not None

@@ -28,7 +28,9 @@ def kept(finished_home: Path, tmp_path: Path) -> Study:
 
 def redesigned(kept: Study, **design: Any) -> None:
     plan = kept.read_plan()
-    replace_plan(kept, {**plan, "design": {**plan["design"], **design}})
+    written = {**plan, "design": {**plan["design"], **design}}
+    written.pop("judged", None)  # other pairs are judged than those of the plan
+    replace_plan(kept, written)
 
 
 def test_every_arm_is_judged_against_the_baseline(finished_home: Path) -> None:
@@ -282,6 +284,7 @@ def test_two_factors_of_two_levels_are_a_factorial(kept: Study) -> None:
     }
     design = {**plan["design"], "arms": {}, "factor": [], "factors": factors, "baseline": "a+x"}
     whole = {**plan, "design": design, "arms": arms, "order": list(arms), "control": control}
+    whole.pop("judged", None)
     cells = []
     for cell in kept.read_cells():
         cells += [replace(cell, arm=name) for name, arm in copied.items() if arm == cell.arm]
