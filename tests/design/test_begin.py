@@ -167,3 +167,17 @@ def test_a_plan_has_the_rows_that_conversations_add_to_a_vocabulary(here: Path) 
         assert planned == without_places(addressed_stages(arm.run, texts))
         sizes = [stage["architecture"]["n_vocab"] for stage in planned]
         assert sizes[1] > sizes[0]
+
+
+def test_trained_weights_against_none_say_what_else_would_have_to_be_equal(here: Path) -> None:
+    """The arm without weights writes its architecture, which the other has from its checkpoint."""
+    own = {"preset": "gpt2", "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}}
+    base = {name: value for name, value in DESIGN["base"].items() if name != "begin"}
+    arms = {"without": {"architecture": own}, "with": {"begin": "gpt2"}}
+    design = {**DESIGN, "factor": "begin", "base": base, "arms": arms}
+    name, found = find_design({**design, "match": "nothing", "budget": "tokens_read"})
+    execution = Execution(Workspace("runs", "cache", "cpu"))
+    with pytest.raises(
+        ConfoundError, match="tokenizer is a table in without, a table in with, but it"
+    ):
+        make_plan(found, name, None, execution, show_progress=False)

@@ -19,6 +19,7 @@ from typing import Any
 from paribus.design.arms import Arm
 from paribus.masks import divisors
 from paribus.record import Mark
+from paribus.spec.base import Spec
 from paribus.spec.design import Table, leaves_of
 
 ABSENT = "–"
@@ -91,7 +92,8 @@ def _with_sizes(arm: Arm, other: Arm) -> Arm:
     sizes = {}
     for name in other.table["architecture"]:
         if name not in own:
-            sizes[name] = getattr(arm.run.architecture, name)
+            size = getattr(arm.run.architecture, name)
+            sizes[name] = size.model_dump(mode="json") if isinstance(size, Spec) else size
     encoders = own.get("encoder"), other.table["architecture"].get("encoder")
     if all(isinstance(encoder, Mapping) for encoder in encoders):
         assert arm.run.architecture.encoder is not None
