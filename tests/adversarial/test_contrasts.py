@@ -126,3 +126,21 @@ def test_a_difference_of_effects_between_places_that_differ_in_two_is_compound(p
         plan_design(design.replace("REASON", ""))
     simple = design.replace("architecture.dropout = 0.1", "").replace("REASON", "")
     assert by_name(plan_design(simple))["turns"].kind == "interaction"
+
+
+def test_weights_that_cannot_be_taken_apart_are_said_to_be_the_reason(plan_design) -> None:
+    """The arm "c" is the baseline under another name, so no pair of it differs in a factor."""
+    design = """
+    factor = "architecture.positions"
+    baseline = "a"
+    contrasts = { "pos" = { b = 0.01, a = -1.01, c = 1 } }
+    [arms.a]
+    [arms.b]
+    architecture.positions = "none"
+    [arms.c]
+    """
+    with pytest.raises(
+        ConfoundError,
+        match="pos differs in positions, and its weights cannot be taken apart into pairs that",
+    ):
+        plan_design(design)

@@ -90,6 +90,11 @@ class JudgedDifference:
                 return f"differs in {self.factors[0]}"
             case "interaction":
                 return f"is the interaction of {' and '.join(self.factors)}"
+            case "compound" if len(self.factors) == 1:
+                return (
+                    f"differs in {self.factors[0]}, and its weights cannot be taken apart into"
+                    " pairs that differ in that alone"
+                )
             case "compound":
                 return (
                     f"differs in {len(self.factors)} factors: {', '.join(self.factors)}; the effect"
