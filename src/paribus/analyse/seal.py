@@ -17,16 +17,16 @@ numbers are the same to the bit; its plan was locked at another time.
 
 from __future__ import annotations
 
-import hashlib
-import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.analyse.run_answers import column_of, read_answers
 from paribus.analyse.run_table import measures_of
+from paribus.canonical import canonical_hash
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, run_name
 from paribus.record.address import without_places
@@ -155,5 +155,15 @@ def _stage_folders(root: Path, run: str) -> Iterator[Path]:
 
 def _digest(value: Any) -> str:
     """A digest of plain values; of numbers that are not finite, too."""
-    content = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(content.encode()).hexdigest()[:N_DIGITS]
+    return canonical_hash(_named_numbers(value))[:N_DIGITS]
+
+
+def _named_numbers(value: Any) -> Any:
+    """The same values with numbers that are not finite, which JSON does not have, by name."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return {key: _named_numbers(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_named_numbers(one) for one in value]
+    return value

@@ -22,9 +22,9 @@ def withhold_if_changed(findings: Findings, study: Study) -> Findings:
         else:
             other_runs.append(row["run"])
     integrity = check_integrity(study, findings.plan, ended_runs, other_runs)
-    if not integrity.predates_checksums:
+    if not integrity.predates_checksums and not integrity.faults:
         own = control_faults(findings.plan)
-        integrity = replace(integrity, faults=(*own, *integrity.faults), control_faults=own)
+        integrity = replace(integrity, faults=own, control_faults=own)
     findings = replace(findings, agreement=integrity)
     if not integrity.faults:
         return findings

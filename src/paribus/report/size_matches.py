@@ -33,7 +33,8 @@ def match_sentences(report: ReportData) -> Iterator[str]:
 def _own_match(report: ReportData, arm: str) -> Any:
     """The match that an arm, or a level of it, is written with; None where there is none."""
     design = report.plan.design.table
-    own = design.get("arms", {}).get(arm, {}).get("match")
+    table = design.get("arms", {}).get(arm)
+    own = table.get("match") if isinstance(table, Mapping) else None
     for factor, level in report.plan.arms[arm].levels.items():
         levels = design.get("factors", {}).get(factor, {}).get("levels")
         if isinstance(levels, Mapping):
