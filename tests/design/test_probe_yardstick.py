@@ -261,6 +261,7 @@ def test_arms_with_other_functions_are_refused(tmp_path: Path) -> None:
     table = examples_table("regression", shown(IN_CONTEXT, "nats"))
     (source,) = table["base"]["corpus"]["sources"]
     table["factor"] = ["architecture.mask", "corpus"]
+    table["compound"] = {"prefix": "other functions, on purpose"}
     table["arms"]["prefix"]["corpus"] = {"sources": [{**source, "noise": 0.5}]}
     with pytest.raises(SpecError, match=r"prefix would be (looked at|measured)"):
         pb.plan(table, workspace=workspace(tmp_path))
