@@ -253,7 +253,9 @@ def planned(design: Table, folder: Path) -> Plan:
 def test_arms_that_are_asked_in_different_ways_get_no_verdict(tmp_path: Path):
     masked = {"objective": "masked", "architecture": {"mask": "full"}}
     design = choice_design(
-        arms={"causal": {}, "masked": masked}, factor=["objective", "architecture.mask"]
+        arms={"causal": {}, "masked": masked},
+        factor=["objective", "architecture.mask"],
+        compound={"masked": "masks are filled with a full mask"},
     )
     with pytest.raises(SpecError, match="likelihood in causal, pseudo-likelihood in masked"):
         planned(design, tmp_path)

@@ -56,6 +56,7 @@ def planned(folder: Path, unseen: bool = True, shuffled: bool = True) -> Plan:
         "primary": {"measure": {"kind": "task", "task": task, "unseen": unseen}, "margin": 5.0},
     }
     if not shuffled:
+        table["base"]["architecture"]["n_layers"] = 2  # one layer shows the same to what is scored
         window = {"architecture": {"mask": "causal & window(5)"}}
         table["arms"]["control"] = {"stages": {"1": window}}
         table["factor"] = "stages.1.architecture.mask"
