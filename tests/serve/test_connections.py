@@ -103,11 +103,14 @@ def test_what_follows_a_refusal_is_not_read_for_ever(
 
 
 def test_half_requests_keep_nobody_out(small: RunningServer) -> None:
-    half = [send(small, HALF) for _ in range(3 * N_CONNECTIONS)]
-    for _ in range(3):
-        assert httpx.get(f"{small.url}/health").status_code == 200
     state = small.server.server_state
     assert isinstance(state, Connections)
+    half = [send(small, HALF) for _ in range(N_CONNECTIONS)]
+    while sum(line.has_begun for line in tuple(state.waiting)) < N_CONNECTIONS:
+        time.sleep(0.01)  # who has sent nothing yet is told nothing
+    half += [send(small, HALF) for _ in range(2 * N_CONNECTIONS)]
+    for _ in range(3):
+        assert httpx.get(f"{small.url}/health").status_code == 200
     assert len(state.connections) <= N_CONNECTIONS
     first, *others = half
     answer = read_all(first)  # which has waited longest

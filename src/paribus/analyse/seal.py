@@ -159,7 +159,7 @@ def _digest(value: Any) -> str:
 
 
 def _named_numbers(value: Any) -> Any:
-    """The same values with numbers that are not finite, which JSON does not have, by name."""
+    """Values whose numbers that are not finite, which JSON does not have, stand by name."""
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     if isinstance(value, Mapping):

@@ -83,7 +83,7 @@ class Connection(H11Protocol):
         self.every = server_state
         self._header_deadline: TimerHandle | None = None
         self._write_deadline: TimerHandle | None = None
-        self._has_begun = False  # has a part of a request come?
+        self.has_begun = False  # has a part of a request come?
         self._is_turned_away = False
 
     @property
@@ -114,7 +114,7 @@ class Connection(H11Protocol):
             self.transport.close()
             return
         if self._is_waiting:
-            self._has_begun = True
+            self.has_begun = True
             self._limit_headers()
         super().data_received(data)
         self._note_request()
@@ -142,7 +142,7 @@ class Connection(H11Protocol):
         """Has a request begun to be answered?"""
         if not self._is_waiting:
             self._unlimit_headers()
-            self._has_begun = False
+            self.has_begun = False
             self.every.waiting.pop(self, None)
 
     def _limit_headers(self) -> None:
@@ -167,7 +167,7 @@ class Connection(H11Protocol):
         self._unlimit_headers()
         if self.transport.is_closing():
             return
-        if self._has_begun and self.conn.their_state is h11.IDLE:
+        if self.has_begun and self.conn.their_state is h11.IDLE:
             self.transport.write(_raw_answer(fault))
         self.transport.close()
         self.loop.call_later(LINGER_SECONDS, self.transport.abort)
