@@ -59,9 +59,9 @@ def write_tagged(path: Path, n_sentences: int = 200) -> Path:
     return path
 
 
-def labels_run(path: Path, changes: dict[str, Any] | None = None) -> RunSpec:
+def labels_table(path: Path) -> dict[str, Any]:
     """A run of two stages: it reads a little text, then learns labels."""
-    table = {
+    return {
         "architecture": ARCHITECTURE,
         "training": TRAINING,
         "corpus": {"sources": [{"kind": "copy", "form": "text", "n_documents": 200}]},
@@ -78,7 +78,11 @@ def labels_run(path: Path, changes: dict[str, Any] | None = None) -> RunSpec:
             },
         },
     }
-    return load_run(table, changes)
+
+
+def labels_run(path: Path, changes: dict[str, Any] | None = None) -> RunSpec:
+    """That run, with changes by path."""
+    return load_run(labels_table(path), changes)
 
 
 def tags_run(path: Path, changes: dict[str, Any] | None = None) -> RunSpec:

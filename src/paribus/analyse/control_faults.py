@@ -4,7 +4,10 @@ the runs of the arms are covered, so a report works it out again from them.
 For each field: its value in each arm, whether it is equal in every pair that is compared, and
 whether it is the factor. For each quantity: what the sizes, the work and the environment of the
 plan come to. Whether a difference could have been avoided is tried out on the spec alone. What
-masks and objectives forbid takes a model to find out: there the table is believed.
+masks and objectives forbid takes a model to find out: there the table is believed. Counts of cut
+contexts take the text: their line must be there, and its mark must fit them.
+
+A plan of before the fourth edition need not have what was added with it.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from paribus.analyse.plan_family import plan_family, plan_levels
+from paribus.analyse.plan_family import is_fourth_edition, plan_family, plan_levels
 from paribus.analyse.text_read import (
     TOKEN_BUDGETS,
     TextRead,
@@ -28,12 +32,19 @@ from paribus.analyse.text_read import (
 )
 from paribus.errors import SpecError
 from paribus.record import ControlLine, Mark
+from paribus.record.control_table import CUT_CONTEXTS, CUT_TOLERANCE, QUESTION_PARAMETERS
 from paribus.record.plan import ArmRecord, PlanRecord, WorkQuantity
 from paribus.spec import resolve
 from paribus.spec.contrasts import ArmPair, default_contrasts, opposed_arms
-from paribus.spec.factor import Factor, leaves_of, level_paths
-from paribus.spec.price import stage_parameters
+from paribus.spec.factor import Factor, leaves_of, level_paths, level_tables
+from paribus.spec.ladder import Ladder
+from paribus.spec.match import UNEQUAL_FROM, Match, match_lengths
+from paribus.spec.mup import uses_mup
+from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.price import question_parameters, stage_parameters
+from paribus.spec.role_rates import describe_role_rates
 from paribus.spec.run import RunSpec, load_run
+from paribus.spec.size import architecture_size
 from paribus.spec.training import SCALED_FIELDS
 
 Table = dict[str, Any]
@@ -67,6 +78,8 @@ _MOVED_SIZES = tuple(
     )
 )
 _ROUNDING = 1e-9  # of sums that were added in another order
+_SHARE_ROUNDING = 0.001  # of the difference of two shares of cut contexts, as they are written
+_UNCUT_MEASURES = ("task", "probe")  # yardsticks that lose no context, and have no line on it
 _MAX_SHOWN = 40  # characters of a value
 
 
@@ -93,13 +106,16 @@ class _ControlCheck:
         self.tables = {name: self._run_table(arm) for name, arm in plan.arms.items()}
         self.leaves = {name: leaves_of(table) for name, table in self.tables.items()}
         self.quantities = {name: _arm_quantities(plan, name) for name in plan.arms}
+        self.needed_lines: list[str] = [*_UNCOVERED]
+        if is_fourth_edition(plan):
+            self._add_later_lines()
 
     def missing_lines(self) -> Iterator[str]:
         """Fields and quantities that the table does not have."""
         paths = dict.fromkeys(path for own in self.leaves.values() for path in own)
         names = dict.fromkeys(name for own in self.quantities.values() for name in own)
         there = {line.path for line in self.plan.control}
-        missing = [path for path in (*paths, *names, *_UNCOVERED) if path not in there]
+        missing = [path for path in (*paths, *names, *self.needed_lines) if path not in there]
         if missing:
             lines = "line is" if len(missing) == 1 else "lines are"
             yield f"{len(missing)} {lines} missing, such as that of {missing[0]}"
@@ -135,6 +151,118 @@ class _ControlCheck:
             values = list(line.values.values())
             if line.mark == Mark.EQUAL and _differs(values):
                 yield f"{line.path} is marked equal, and its values differ"
+        elif _is_under(line.path, [CUT_CONTEXTS]):
+            yield from self._cut_faults(line)
+
+    def _add_later_lines(self) -> None:
+        """Lines that plans have from the fourth edition on, with their values where these follow
+        from the plan.
+        """
+        runs = self._runs
+        if any(isinstance(run.last.objective, TextLabels | WordTags) for run in runs.values()):
+            for name, run in runs.items():
+                spec = resolve(run.last_architecture)
+                self.quantities[name][QUESTION_PARAMETERS] = question_parameters(
+                    spec, run.last.objective
+                )
+        if any(uses_mup(run.architecture) for run in runs.values()):
+            columns = {
+                name: describe_role_rates(run.last_architecture) for name, run in runs.items()
+            }
+            for path in {path: None for column in columns.values() for path in column}:
+                for name, column in columns.items():
+                    self.quantities[name][path] = column.get(path, _ABSENT)
+        if self.design.get("ladder") is not None:
+            for own in self.quantities.values():
+                own.update(Ladder.model_validate(self.design["ladder"]).rules)
+        measures = [self.plan.design.primary.measure, *self.plan.design.others]
+        for place, measure in enumerate(measures):
+            if measure.kind not in _UNCUT_MEASURES:
+                path = f"{CUT_CONTEXTS}.others.{place - 1}" if place else CUT_CONTEXTS
+                self.needed_lines.append(path)
+        self.needed_lines += self._match_lines()
+
+    @cached_property
+    def _runs(self) -> dict[str, RunSpec]:
+        """The runs of the arms; none where this version refuses one of them."""
+        runs = {}
+        for name, arm in self.plan.arms.items():
+            try:
+                runs[name] = RunSpec.model_validate_json(json.dumps(arm.run.table))
+                resolve(runs[name].last_architecture)
+            except (SpecError, ValidationError):
+                return {}
+        return runs
+
+    def _match_lines(self) -> Iterator[str]:
+        """The FLOPs of each text that an arm is matched by, and the line of sizes that are
+        unequal on purpose.
+        """
+        length = self.plan.arms[self.plan.baseline].stage.training.length
+        matches = {name: self._match_of(name) for name in self.plan.order[1:]}
+        for match in filter(None, matches.values()):
+            n_input, n_target = match_lengths(match, length)
+            for by in match.sizes:
+                if by.endswith("_flops"):
+                    yield f"{by} of {n_input} + {n_target} tokens"
+        whole = _read_match(self.design.get("match"))
+        for pair in self._pairs:
+            own = [matches.get(pair[0]), matches.get(pair[1]), whole]
+            ratios = [
+                ratio
+                for match in filter(None, own)
+                for ratio in self._size_ratios(pair, match, length)
+            ]
+            if ratios and all(abs(ratio - 1) > UNEQUAL_FROM for ratio in ratios):
+                yield _MATCH
+                return
+
+    def _size_ratios(self, pair: ArmPair, match: Match, length: int) -> Iterator[float]:
+        """How often the second's size the first has, by all that a match makes equal."""
+        if not self._runs:
+            return
+        for by in match.sizes:
+            try:
+                first, second = [
+                    architecture_size(
+                        self._runs[name].architecture, by, *match_lengths(match, length)
+                    )
+                    for name in pair
+                ]
+            except SpecError:  # an arm that is not matched so, and has no room for the text
+                continue
+            yield first / second
+
+    def _match_of(self, name: str) -> Match | None:
+        """What an arm is matched by: its own, or that of the design."""
+        tables: list[Table] = []
+        if self.design.get("factors"):
+            for factor, level in self.plan.arms[name].levels.items():
+                own = Factor.model_validate(self.design["factors"][factor])
+                tables.append(level_tables(own)[level])
+        else:
+            tables.append(self.design["arms"][name])
+        for table in tables:
+            if "match" in table:
+                return _read_match(table["match"])
+        return _read_match(self.design.get("match"))
+
+    def _cut_faults(self, line: ControlLine) -> Iterator[str]:
+        """Does the mark of cut contexts fit what each arm loses?"""
+        if line.mark == Mark.CONFOUND:
+            return
+        shares = {arm: _cut_share(str(value)) for arm, value in line.values.items()}
+        for arm, against in self._pairs:
+            if not {arm, against} <= shares.keys():
+                yield f"{line.path} does not say what {arm} and {against} lose"
+                return
+            difference = abs(shares[arm] - shares[against])
+            if difference > CUT_TOLERANCE + _SHARE_ROUNDING:
+                yield (
+                    f"{line.path} is marked {line.mark.meaning}, and {arm} loses"
+                    f" {shares[arm]:.1%} of the bytes, {against} {shares[against]:.1%}"
+                )
+                return
 
     def _field_faults(self, line: ControlLine) -> Iterator[str]:
         for arm, own in self.leaves.items():
@@ -207,9 +335,9 @@ class _ControlCheck:
 
     def judged_faults(self) -> Iterator[str]:
         """What the plan says that comparisons differ in, beside the family and the reasons of the
-        design; a plan of before that was written says nothing.
+        design; a plan of before the fourth edition may say nothing.
         """
-        if "judged" not in self.plan.written:
+        if "judged" not in self.plan.written and not is_fourth_edition(self.plan):
             return
         pairs, contrasts = plan_family(self.plan)
         keys: list[tuple[str | None, str | None, str | None]] = []
@@ -321,6 +449,19 @@ def _arm_quantities(plan: PlanRecord, name: str) -> Table:
     if "code" in quantities:
         quantities["code"] = str(quantities["code"])[:16]
     return quantities
+
+
+def _read_match(value: Any) -> Match | None:
+    """A match as a design has it; one word is short for what it makes equal."""
+    if value is None:
+        return None
+    return Match.model_validate({"by": value} if isinstance(value, str) else value)
+
+
+def _cut_share(text: str) -> float:
+    """The share of the contexts' bytes that is cut, of "18 of 18, 96 bytes (4.5%)"."""
+    share = re.search(r"\(([\d.]+)%\)$", text)
+    return float(share[1]) / 100 if share else 0.0
 
 
 def _parameter_counts(arm: ArmRecord) -> dict[str, int]:

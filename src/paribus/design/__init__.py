@@ -8,7 +8,6 @@ from paribus.design.control import judge_pairs as judge_pairs
 from paribus.design.design_files import find_design as find_design
 from paribus.design.design_files import shipped_designs as shipped_designs
 from paribus.design.execute import resumable_exit as resumable_exit
-from paribus.design.matching.size import architecture_size as architecture_size
 from paribus.design.matching.size_match import SizeMatch as SizeMatch
 from paribus.design.matching.size_match import match_size as match_size
 from paribus.design.on.scheduler import RESUME_STATUS as RESUME_STATUS
@@ -25,3 +24,4 @@ from paribus.design.study_run import freeze as freeze
 from paribus.design.study_run import freeze_or_describe_departure as freeze_or_describe_departure
 from paribus.design.study_run import run_study as run_study
 from paribus.spec.design import Design as Design
+from paribus.spec.size import architecture_size as architecture_size

@@ -25,7 +25,7 @@ from paribus.evaluate.head_answers import labelled_items
 from paribus.evaluate.likelihood import context_ids, target_ids
 from paribus.objectives.framing import ItemLayout, NoRoomError, item_layout, lay_item
 from paribus.record import ControlLine, Mark
-from paribus.record.control_table import CUT_CONTEXTS
+from paribus.record.control_table import CUT_CONTEXTS, CUT_TOLERANCE
 from paribus.spec import resolve
 from paribus.spec.design import Design, compared_pairs, sweep_yardstick
 from paribus.spec.objectives import TextLabels, WordTags
@@ -41,7 +41,6 @@ from paribus.spec.yardstick import (
 )
 from paribus.vocabulary import Vocabulary
 
-CUT_TOLERANCE = 0.01  # of the bytes of all contexts, between two arms that are compared
 PRIMARY = "primary.measure"
 
 

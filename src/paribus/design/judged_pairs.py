@@ -30,8 +30,7 @@ from typing import Any
 
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
-from paribus.design.matching.size import architecture_size
-from paribus.design.matching.size_match import UNEQUAL_FROM, SizeMatch
+from paribus.design.matching.size_match import SizeMatch
 from paribus.design.trials import ABSENT, differing_fields, forced_fields
 from paribus.errors import SpecError
 from paribus.record import ControlLine, JudgedDifference, Mark
@@ -49,7 +48,8 @@ from paribus.spec.design import (
     leaves_of,
 )
 from paribus.spec.factor_faults import STAGE_PATH
-from paribus.spec.match import Match, match_lengths
+from paribus.spec.match import UNEQUAL_FROM, Match, match_lengths
+from paribus.spec.size import architecture_size
 from paribus.spec.stages import indexed_stages
 
 SHORT_TABLES = ("architecture.", "training.")  # left out before the name of a factor

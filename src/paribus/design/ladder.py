@@ -22,7 +22,7 @@ from paribus.record import ControlLine, Mark
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.design import Design, control_arm
-from paribus.spec.ladder import Ladder
+from paribus.spec.ladder import RATE_RULE, Ladder
 from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
 from paribus.spec.merging import merge_tables
 from paribus.spec.mup import growth_problems, head_width, uses_mup
@@ -77,29 +77,21 @@ def ladder_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLin
     ladder = design.ladder
     if ladder is None:
         return ()
-    control, heads = control_arm(design), "as in the base"
-    if ladder.d_head is not None:
-        heads = str(ladder.d_head)
-    rate, mark, how = f"× (d_model / base)^{ladder.rate_power:g}", Mark.EQUAL, ""
-    if ladder.rate_sizes:
-        rate, mark = "by sweeps", Mark.TUNED
-        how = (
-            f"swept at d_model {', '.join(map(str, ladder.rate_sizes))}; a level for each arm, and"
-            " one power of the parameters for all"
-        )
-    rules = {
-        "ladder.sizes": (", ".join(map(str, ladder.sizes)), ""),
-        "ladder.depth": (ladder.depth, ""),
-        "ladder.d_head": (heads, ""),
-        "ladder.rate": (rate, how),
-    }
+    control = control_arm(design)
     off = "" if control is None else f"{control} is not on the ladder"
     lines: list[ControlLine] = []
-    for path, (rule, note) in rules.items():
+    for path, rule in ladder.rules.items():
+        mark, notes = Mark.EQUAL, [off]
+        if path == RATE_RULE and ladder.rate_sizes:
+            mark = Mark.TUNED
+            notes = [
+                f"swept at d_model {', '.join(map(str, ladder.rate_sizes))}; a level for each arm,"
+                " and one power of the parameters for all",
+                off,
+            ]
         values = dict.fromkeys([arm.name for arm in arms], rule)
-        own = mark if path == "ladder.rate" else Mark.EQUAL
-        notes = "; ".join(filter(None, (note, off)))
-        lines.append(ControlLine(path=path, mark=own, values=values, note=notes))
+        note = "; ".join(filter(None, notes))
+        lines.append(ControlLine(path=path, mark=mark, values=values, note=note))
     return tuple(lines)
 
 

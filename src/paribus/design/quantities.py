@@ -16,7 +16,6 @@ from paribus.analyse.text_read import StageEpochs, epochs_by_text, parse_epochs
 from paribus.batch import BatchLayout
 from paribus.corpus import TokenisedCorpus
 from paribus.design.control import describe_arm_notes
-from paribus.design.matching.size import architecture_size
 from paribus.design.matching.size_match import MatchedSize, SizeMatch
 from paribus.design.role_rate_lines import role_rate_lines
 from paribus.design.step_cost import StepCost
@@ -28,7 +27,7 @@ from paribus.model.initialise import initial_std
 from paribus.model.kernels import AttentionMask, choose_kernel
 from paribus.objectives.problem_layout import problem_layout
 from paribus.record import ControlLine, Mark
-from paribus.record.control_table import MATCH_SHIFT
+from paribus.record.control_table import MATCH_SHIFT, QUESTION_PARAMETERS
 from paribus.spec import (
     Alibi,
     Latent,
@@ -45,6 +44,7 @@ from paribus.spec.match import MatchBy
 from paribus.spec.objectives import Objective, TextLabels, WordTags, components_of
 from paribus.spec.price import question_parameters, stage_parameters
 from paribus.spec.run import RunSpec
+from paribus.spec.size import architecture_size
 from paribus.train.parent import Texts
 
 PARAMETER_COUNTS = ("parameters", "non_embedding_parameters", "active_parameters")
@@ -215,7 +215,7 @@ def _question_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
         spec = resolve(arm.run.last_architecture)
         values[arm.name] = question_parameters(spec, arm.run.last.objective)
     mark = Mark.EQUAL if len(set(values.values())) == 1 else Mark.FOLLOWS
-    return (ControlLine(path="parameters used by this question", mark=mark, values=values),)
+    return (ControlLine(path=QUESTION_PARAMETERS, mark=mark, values=values),)
 
 
 def full_quantity_name(quantity: str) -> str:

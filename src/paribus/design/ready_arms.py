@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 from paribus.corpus import TokenisedCorpus
 from paribus.design.arms import Arm
-from paribus.design.matching.size import architecture_size
 from paribus.design.matching.size_match import SizeMatch, match_size
 from paribus.design.quantities import TOTALS_TOLERANCE, PlannedArm, run_price
 from paribus.design.step_cost import measure_step_costs
@@ -16,6 +15,7 @@ from paribus.errors import SpecError
 from paribus.spec.corpus import Corpus
 from paribus.spec.match import Match, match_lengths
 from paribus.spec.run import RunSpec
+from paribus.spec.size import architecture_size
 from paribus.train.chain import prepare_texts
 
 CorpusOpener = Callable[[Corpus], TokenisedCorpus]

@@ -6,14 +6,11 @@ from collections.abc import Mapping
 
 from paribus.design.trials import ABSENT
 from paribus.record import ControlLine, Mark
-from paribus.spec import resolve
-from paribus.spec.mup import BEYOND_THE_PAPER, mup_note, uses_mup
-from paribus.spec.role_rates import adam_eps_factor, role_rate_shares
+from paribus.spec.mup import uses_mup
+from paribus.spec.role_rates import describe_role_rates
 from paribus.spec.run import RunSpec
 
 FOLLOWS_INIT = "follows from architecture.init and the widths"
-REACH_PATH = "reach of mup"  # how far the paper goes
-WITHIN_THE_PAPER = "within the paper"
 
 
 def role_rate_lines(runs: Mapping[str, RunSpec]) -> tuple[ControlLine, ...]:
@@ -22,7 +19,7 @@ def role_rate_lines(runs: Mapping[str, RunSpec]) -> tuple[ControlLine, ...]:
     """
     if not any(uses_mup(run.architecture) for run in runs.values()):
         return ()
-    columns = {arm: _arm_values(run) for arm, run in runs.items()}
+    columns = {arm: describe_role_rates(run.last_architecture) for arm, run in runs.items()}
     names: dict[str, None] = {}
     for column in columns.values():
         names |= dict.fromkeys(column)
@@ -35,15 +32,3 @@ def role_rate_lines(runs: Mapping[str, RunSpec]) -> tuple[ControlLine, ...]:
             line = ControlLine(path=name, mark=Mark.FOLLOWS, values=values, note=FOLLOWS_INIT)
             lines.append(line)
     return tuple(lines)
-
-
-def _arm_values(run: RunSpec) -> dict[str, str]:
-    spec = resolve(run.last_architecture)
-    values: dict[str, str] = {}
-    for role, shares in role_rate_shares(spec).items():
-        values[f"rate of {role} weights"] = ", ".join(f"× {share:g}" for share in shares)
-    values["eps of adamw"] = f"× {adam_eps_factor(spec):g}"
-    if uses_mup(run.architecture):
-        is_beyond = mup_note(run.architecture) is not None
-        values[REACH_PATH] = BEYOND_THE_PAPER if is_beyond else WITHIN_THE_PAPER
-    return values

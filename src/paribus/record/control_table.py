@@ -38,6 +38,8 @@ class Mark(StrEnum):
 
 # the line of the contexts that arms lose; of a further yardstick, `cut contexts.others.0`
 CUT_CONTEXTS = "cut contexts"
+CUT_TOLERANCE = 0.01  # of the bytes of all contexts, between two arms that are compared
+QUESTION_PARAMETERS = "parameters used by this question"  # a line where an arm has a head
 
 
 @dataclass(frozen=True)

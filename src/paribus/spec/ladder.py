@@ -12,6 +12,7 @@ from paribus.spec.base import Count, Positive, Spec, as_tuple
 
 Tokens = Annotated[int, Field(ge=1, le=10**15)]
 EXPONENT_MARGIN = 0.05
+RATE_RULE = "ladder.rate"  # the line of the control table on how rates grow
 
 
 def _read_numbers(example: str) -> Callable[[Any], Any]:
@@ -90,3 +91,14 @@ class Ladder(Spec):
     """Whether every run of the ladder is also measured by the yardsticks under `others` of the
     design. Probes are not among them.
     """
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """How sizes and rates grow, as lines of the control table."""
+        rate = f"× (d_model / base)^{self.rate_power:g}"
+        return {
+            "ladder.sizes": ", ".join(map(str, self.sizes)),
+            "ladder.depth": self.depth,
+            "ladder.d_head": "as in the base" if self.d_head is None else str(self.d_head),
+            RATE_RULE: "by sweeps" if self.rate_sizes else rate,
+        }

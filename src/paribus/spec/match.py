@@ -20,6 +20,7 @@ MatchBy = Literal[
 SIZES: tuple[MatchBy, ...] = get_args(MatchBy)
 Move = Literal["depth", "width", "d_ff"]
 MOVES: tuple[Move, ...] = get_args(Move)
+UNEQUAL_FROM = 0.02  # sizes that differ by a larger part are unequal on purpose
 
 
 def _as_tuple(value: Any) -> Any:

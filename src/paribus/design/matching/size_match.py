@@ -18,14 +18,13 @@ from paribus.design.matching.search import (
     nearest_candidates,
     roundest_candidate,
 )
-from paribus.design.matching.size import architecture_size
 from paribus.errors import SpecError
 from paribus.spec import Architecture
-from paribus.spec.match import MOVES, Match, MatchBy, Move
+from paribus.spec.match import MOVES, UNEQUAL_FROM, Match, MatchBy, Move
+from paribus.spec.size import architecture_size
 
 MAX_COARSE_SETTINGS = 512  # in which the last move is tried, where several sizes are met at once
 MAX_FACTOR = 4  # by which a coarse move goes up or down for them
-UNEQUAL_FROM = 0.02  # sizes that differ by a larger part are unequal on purpose
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from math import isclose, prod
 
 from paribus.errors import SpecError
 from paribus.masks import SequenceLayout
-from paribus.spec import Architecture, ResolvedArchitecture, price, resolve
+from paribus.spec.architecture import Architecture
 from paribus.spec.flops import training_flops
 from paribus.spec.match import MatchBy
-from paribus.spec.price import count_parameters
+from paribus.spec.price import count_parameters, price
+from paribus.spec.resolved import ResolvedArchitecture, resolve
 
 
 def architecture_size(
