@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 import paribus as pb
+from paribus.analyse.control_faults import control_faults
 from paribus.cli.run import run
 from paribus.design import Plan, find_design, make_plan, plan_record
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import ControlLine, Mark, existing_study, read_stages
 from paribus.record.address import without_places
+from paribus.record.plan import parse_plan
 from paribus.record.planned_runs import planned_stages
 from paribus.spec.stages import addressed_stages
 from paribus.workspace import Execution, Workspace
@@ -90,6 +92,12 @@ def test_arms_that_begin_from_one_checkpoint_are_equal_in_it(here: Path) -> None
         assert arm.run.begin is not None
         assert arm.run.begin.name == "gpt2"
         assert len(arm.run.begin.weights) == 64
+    table = plan_record(plan).written
+    assert control_faults(parse_plan(table, Path("plan.json"))) == ()
+    control = [line for line in table["control"] if line["path"] != "begin"]
+    assert control_faults(parse_plan({**table, "control": control}, Path("plan.json"))) == (
+        "control table: 1 line is missing, such as that of begin",
+    )
 
 
 def test_where_a_checkpoint_lies_is_no_part_of_a_plan(here: Path) -> None:
@@ -126,6 +134,7 @@ def test_what_arms_begin_from_can_be_the_factor(here: Path) -> None:
     assert line_of(plan, "begin").mark == Mark.FACTOR
     kind = line_of(plan, "architecture.norm.kind")
     assert (kind.mark, kind.note) == (Mark.FOLLOWS, "follows from what the arm begins from")
+    assert control_faults(plan_record(plan)) == ()
 
 
 def test_one_checkpoint_under_two_names_is_no_confound(here: Path) -> None:
@@ -161,6 +170,7 @@ def test_a_plan_has_the_rows_that_conversations_add_to_a_vocabulary(here: Path) 
     ]
     plan = plan_of({"base.stages": stages, "primary.measure": {"kind": "pairs", "n_items": 5}})
     record = plan_record(plan)
+    assert control_faults(record) == ()
     for arm in plan.arms:
         planned = without_places(planned_stages(record.arms[arm.name]))
         texts = [text.fingerprint for text in arm.texts]

@@ -65,6 +65,7 @@ _ENVIRONMENT = {
     "code": "code",
 }
 _BYTES_LINE = "bytes_read in all"
+_BEGIN = "begin"  # the line of the weights that arms begin with
 _MATCH = "match"  # the line that some have where arms are of unequal size on purpose
 # What a match moves; where sizes are unequal on purpose it follows from them.
 _MOVED_SIZES = tuple(
@@ -175,6 +176,8 @@ class _ControlCheck:
         if self.design.get("ladder") is not None:
             for own in self.quantities.values():
                 own.update(Ladder.model_validate(self.design["ladder"]).rules)
+        if any(arm.run.begin is not None for arm in self.plan.arms.values()):
+            self.needed_lines.append(_BEGIN)
         measures = [self.plan.design.primary.measure, *self.plan.design.others]
         for place, measure in enumerate(measures):
             if measure.kind not in _UNCUT_MEASURES:
@@ -408,16 +411,21 @@ class _ControlCheck:
         return any(one.is_confound for one in text_differences(budget, self._pairs, reads))
 
     def _run_table(self, arm: ArmRecord) -> Table:
-        """The run of an arm as somebody would write it: its only stage, or stages by number."""
+        """The run of an arm as somebody would write it: its only stage, or stages by number. What
+        the first stage changes of the weights that it begins with is written as the architecture.
+        """
         run = arm.run.table
-        table: Table = {"architecture": dict(run["architecture"])}
+        first, *others = run["stages"]
+        architecture, begins = dict(run["architecture"]), arm.run.begin is not None
+        if begins:
+            architecture = arm.run.architecture_after(1)
+            first = {name: value for name, value in first.items() if name != "architecture"}
+        table: Table = {"architecture": architecture}
         if self.numbers_stages:
-            table["stages"] = {str(place): one for place, one in enumerate(run["stages"])}
-            return table
-        own = {
-            name: value for name, value in run["stages"][0].items() if name not in _UNSAID_FIELDS
-        }
-        return table | own
+            stages = [first, *others]
+            return {**table, "stages": {str(place): one for place, one in enumerate(stages)}}
+        unsaid = () if begins else _UNSAID_FIELDS
+        return table | {name: value for name, value in first.items() if name not in unsaid}
 
 
 def _arm_quantities(plan: PlanRecord, name: str) -> Table:

@@ -108,8 +108,12 @@ class RunRecord(WholeShape):
     @property
     def last_architecture(self) -> dict[str, Any]:
         """The architecture that the run ends with, as its stages have changed it."""
+        return self.architecture_after(len(self.stages))
+
+    def architecture_after(self, n_stages: int) -> dict[str, Any]:
+        """The architecture as its first stages have changed it."""
         architecture = dict(self.architecture)
-        for stage in self.table["stages"]:
+        for stage in self.table["stages"][:n_stages]:
             changes = dict(stage.get("architecture", {}))
             if "encoder" in changes:
                 changes["encoder"] = {**architecture["encoder"], **changes["encoder"]}
