@@ -116,6 +116,7 @@ def test_arms_that_begin_from_different_checkpoints_are_confounded(here: Path, o
     allowed = {
         **changes,
         "allow": {"begin": "it is what we have"},
+        "compound": {"with": "both are of one family of models"},
         "match": "nothing",
         "budget": "tokens_read",
     }
@@ -130,7 +131,9 @@ def test_what_arms_begin_from_can_be_the_factor(here: Path) -> None:
         "match": "nothing",
         "budget": "tokens_read",
     }
-    plan = plan_of(changes)
+    with pytest.raises(ConfoundError, match="differs in 13 factors: begin, begin"):
+        plan_of(changes)
+    plan = plan_of({**changes, "compound": {"with": "both are of one family of models"}})
     assert line_of(plan, "begin").mark == Mark.FACTOR
     kind = line_of(plan, "architecture.norm.kind")
     assert (kind.mark, kind.note) == (Mark.FOLLOWS, "follows from what the arm begins from")
@@ -179,6 +182,12 @@ def test_a_plan_has_the_rows_that_conversations_add_to_a_vocabulary(here: Path) 
         assert sizes[1] > sizes[0]
 
 
+def test_weights_alone_are_one_factor(here: Path) -> None:
+    own = {"begin": "second", "architecture": {"dropout": 0.0}}
+    (one,) = plan_of({"factor": "begin", "arms.with": own}).judged
+    assert one.description == "differs in begin"
+
+
 def test_trained_weights_against_none_say_what_else_would_have_to_be_equal(here: Path) -> None:
     """The arm without weights writes its architecture, which the other has from its checkpoint."""
     own = {"preset": "gpt2", "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}}
@@ -187,7 +196,11 @@ def test_trained_weights_against_none_say_what_else_would_have_to_be_equal(here:
     design = {**DESIGN, "factor": "begin", "base": base, "arms": arms}
     name, found = find_design({**design, "match": "nothing", "budget": "tokens_read"})
     execution = Execution(Workspace("runs", "cache", "cpu"))
-    with pytest.raises(
-        ConfoundError, match="tokenizer is a table in without, a table in with, but it"
-    ):
+    with pytest.raises(ConfoundError, match=r"max_length is 32 in without, 90 in with, but it"):
+        make_plan(found, name, None, execution, show_progress=False)
+    _, found = find_design(
+        {**design, "match": "nothing", "budget": "tokens_read"},
+        changes={"arms.without.architecture.max_length": 90},
+    )
+    with pytest.raises(ConfoundError, match=r"differs in \d+ factors: begin, .*begin\.tokenizer;"):
         make_plan(found, name, None, execution, show_progress=False)

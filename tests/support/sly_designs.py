@@ -50,6 +50,10 @@ def sly_table(text: str) -> dict[str, Any]:
 
 def plan_text(text: str, cache: Path) -> Plan:
     """The plan of a design that is given as TOML; nothing is trained."""
-    name, design = find_design(sly_table(text))
+    return plan_table(sly_table(text), cache)
+
+
+def plan_table(table: dict[str, Any], cache: Path) -> Plan:
+    name, design = find_design(table)
     execution = Execution(Workspace(cache=cache, device="cpu"))
     return make_plan(design, name, None, execution, show_progress=False)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from paribus.design.arms import Arm, arm_refusal
+from paribus.design.begin_differences import begin_findings
 from paribus.design.trials import ABSENT, NO_VALUE_STARTS, FieldFinding, pair_findings
 from paribus.record import ControlLine, Mark
 from paribus.spec.begin_reading import BeginOpener
@@ -27,9 +28,6 @@ MARKS_WORST_FIRST = (
 FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
 RATE_PATH = "training.optimizer.rate"
-BEGIN_PATH = "begin"
-BEGIN_CONFOUND = "the arms begin with different weights"
-BEGIN_FOLLOWS = "follows from what the arm begins from"
 TABLE_VALUE = "a table"  # stands for the value of a field that is nothing in another arm
 MAX_VALUE_CHARACTERS = 60  # of a value in a message
 FindingsByPair = Mapping[ArmPair, Mapping[str, FieldFinding]]  # of each compared pair, by path
@@ -46,7 +44,7 @@ def judge_pairs(
     for one, other in compared_pairs(design):
         first, second = by_name[one], by_name[other]
         own = pair_findings(first, second, paths, refusal)
-        findings[one, other] = own | begin_findings(first, second, paths)
+        findings[one, other] = begin_findings(first, second, paths, own)
     return findings
 
 
@@ -72,48 +70,6 @@ def _is_table_of_all(arms: Sequence[Arm], path: str) -> bool:
             inner = inner.get(key) if isinstance(inner, Mapping) else None
         if not isinstance(inner, Mapping):
             return False
-    return True
-
-
-def begin_findings(first: Arm, second: Arm, declared: Sequence[str]) -> dict[str, FieldFinding]:
-    """What two arms that begin with different weights differ in: that is the factor, or a
-    confound; their architecture and tokenizer follow from it.
-    """
-    if first.run.begin is None and second.run.begin is None:
-        return {}
-    if _begin_weights(first) == _begin_weights(second):
-        return _begin_names(first, second)
-    if BEGIN_PATH in declared:
-        findings = {BEGIN_PATH: FieldFinding(Mark.FACTOR)}
-    else:
-        findings = {BEGIN_PATH: FieldFinding(Mark.CONFOUND, BEGIN_CONFOUND)}
-    for path in dict.fromkeys((*first.leaves, *second.leaves)):
-        is_taken_over = path.startswith("architecture.") or ".tokenizer." in f".{path}"
-        is_written = has_path(first.table, path) or has_path(second.table, path)
-        if is_taken_over and not is_written and _value(first, path) != _value(second, path):
-            findings[path] = FieldFinding(Mark.FOLLOWS, BEGIN_FOLLOWS)
-    return findings
-
-
-def _begin_names(first: Arm, second: Arm) -> dict[str, FieldFinding]:
-    """One checkpoint under two names is no difference."""
-    if _value(first, BEGIN_PATH) == _value(second, BEGIN_PATH):
-        return {}
-    return {BEGIN_PATH: FieldFinding(Mark.FOLLOWS, "the same weights under two names")}
-
-
-def _begin_weights(arm: Arm) -> tuple[str, str] | None:
-    begin = arm.run.begin
-    return None if begin is None else (begin.weights, begin.tokenizer)
-
-
-def has_path(table: Mapping[str, Any], path: str) -> bool:
-    """Does a table have a field of this path?"""
-    inner: Any = table
-    for key in path.split("."):
-        if not isinstance(inner, Mapping) or key not in inner:
-            return False
-        inner = inner[key]
     return True
 
 

@@ -29,6 +29,7 @@ from functools import partial
 from typing import Any
 
 from paribus.design.arms import Arm, arm_refusal
+from paribus.design.begin_differences import BEGIN_PATH, begin_factors
 from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
 from paribus.design.matching.size_match import SizeMatch
 from paribus.design.trials import ABSENT, differing_fields, forced_fields
@@ -234,8 +235,11 @@ def _factors_by_pair(
         forced = forced_fields(first, second, paths, refusal)
         own: list[str] = []
         for path in paths:
-            if path not in forced:
+            if path not in forced and path != BEGIN_PATH:
                 own += _entries(path, _value_at(first, path), _value_at(second, path))
+        if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:
+            begun = begin_factors(first, second, BEGIN_PATH in listed, open_begin)
+            own += [path for path in begun if path.removeprefix(f"{BEGIN_PATH}.") not in own]
         if pair in sizes and MATCH_PATH in listed:
             own.append(MATCH_PATH)
         factors[pair] = own
@@ -309,6 +313,8 @@ def _names(paths: Sequence[str], size: UnequalSize | None = None) -> tuple[str, 
 
 
 def _short_name(path: str) -> str:
+    if path.startswith(f"{BEGIN_PATH}."):
+        return f"{BEGIN_PATH}.{_short_name(path.removeprefix(f'{BEGIN_PATH}.'))}"
     for table in SHORT_TABLES:
         path = path.removeprefix(table)
     return path.removesuffix(".kind")
@@ -385,6 +391,8 @@ def _level(arms: Mapping[str, Arm], name: str, field: str) -> str:
     arm = arms[name]
     if field == MATCH_PATH:
         return str(arm.match)
+    if field == BEGIN_PATH or field.startswith(f"{BEGIN_PATH}."):
+        return arm.leaves.get(BEGIN_PATH, ABSENT)
     value: Any = arm.table
     for key in field.split("."):
         if isinstance(value, list) and key.isdecimal() and int(key) < len(value):

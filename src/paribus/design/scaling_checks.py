@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import product
 
 from paribus.design.arms import Arm
-from paribus.design.control import has_path
 from paribus.design.quantities import PlannedArm
+from paribus.design.trials import has_path
 from paribus.errors import SpecError
 from paribus.spec.design import Design, Table, arm_tables
 from paribus.spec.run import RunSpec

@@ -84,6 +84,16 @@ def pair_findings(
     return findings | _free_findings(first, second, free, _cache_refusals(refusal))
 
 
+def has_path(table: Mapping[str, Any], path: str) -> bool:
+    """Does a table have a field of this path?"""
+    inner: Any = table
+    for key in path.split("."):
+        if not isinstance(inner, Mapping) or key not in inner:
+            return False
+        inner = inner[key]
+    return True
+
+
 def _with_sizes(arm: Arm, other: Arm) -> Arm:
     """An arm with the sizes that the other alone writes, as they come out in it: 24 written and
     24 filled in agree.

@@ -12,7 +12,7 @@ from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint,
 from paribus.model.weights import read_architecture
 from paribus.record import read_stages, run_name
 from paribus.record.disk import file_sha256
-from paribus.record.file_names import WEIGHTS_FILE
+from paribus.record.file_names import WEIGHTS_FILE, checkpoint_step
 from paribus.spec import Architecture, parse_architecture
 from paribus.spec.begin import N_SHOWN_DIGITS, Begin, BeginFrom
 from paribus.spec.begin_reading import BeginPoint
@@ -64,7 +64,25 @@ def _open_checkpoint(request: BeginFrom, checkpoint: LoadedCheckpoint) -> BeginP
         ),
         objective=_objective(checkpoint),
         begin=begin,
+        trained=_trained_stages(checkpoint),
     )
+
+
+def _trained_stages(checkpoint: LoadedCheckpoint) -> tuple[Stage, ...] | None:
+    """The stages that trained a checkpoint, the last as far as its step; None of an import, and of
+    a run that began with weights itself or that this version cannot read.
+    """
+    if checkpoint.run is None:
+        return None
+    try:
+        stages = stages_of(checkpoint.run)
+    except RecordError:
+        return None
+    if "begin" in read_stages(checkpoint.run)[0]:
+        return None
+    n_steps = checkpoint_step(checkpoint.folder.absolute().name) + 1
+    training = stages[-1].training.model_copy(update={"n_steps": n_steps})
+    return (*stages[:-1], stages[-1].model_copy(update={"training": training}))
 
 
 def _tokenizer_file(checkpoint: LoadedCheckpoint) -> Path:

@@ -37,6 +37,8 @@ class BeginPoint:
     stages: tuple[Stage, ...] = ()  # of a run: they come first
     folders: tuple[str, ...] = ()  # the names of their folders
     rerun: int = 0
+    # what trained a checkpoint, as far as its step; None where no record says so
+    trained: tuple[Stage, ...] | None = None
 
 
 # by its name or folder; the weights must have the sha256, if there is one
