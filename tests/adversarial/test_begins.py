@@ -42,7 +42,12 @@ RUN: dict[str, Any] = {
     },
 }
 OTHER_TEXT = {"sources": [{"kind": "copy", "n_documents": 400, "form": "text"}]}
-DEEPER = {**ARCHITECTURE, "n_layers": 2, "positions": "none", "feed_forward": {"activation": "relu"}}
+DEEPER = {
+    **ARCHITECTURE,
+    "n_layers": 2,
+    "positions": "none",
+    "feed_forward": {"activation": "relu"},
+}
 RUNS = {
     "first": RUN,
     "again": {**RUN, "training": {**RUN["training"], "seed": 2}},

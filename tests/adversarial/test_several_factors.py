@@ -43,7 +43,8 @@ BESIDE_THE_MASK = {
 AT_ONCE = {
     "three of a list": (
         ["architecture.norm", "architecture.positions", "training.optimizer"],
-        'architecture.norm = "rms"\narchitecture.positions = "none"\ntraining.optimizer ='
+        'architecture.norm = { kind = "rms", eps = 1e-5 }\narchitecture.positions = "none"\n'
+        "training.optimizer ="
         ' { kind = "muon", rate = 1e-2 }',
         "3 factors: norm, positions, optimizer",
     ),
@@ -55,13 +56,14 @@ AT_ONCE = {
             "training.optimizer",
             "training.schedule",
         ],
-        'architecture.norm = "rms"\narchitecture.positions = "none"\narchitecture.dropout = 0.1\n'
-        'training.optimizer = { kind = "muon", rate = 1e-2 }\ntraining.schedule = "linear"',
+        'architecture.norm = { kind = "rms", eps = 1e-5 }\narchitecture.positions = "none"\n'
+        'architecture.dropout = 0.1\ntraining.optimizer = { kind = "muon", rate = 1e-2 }\n'
+        'training.schedule = { kind = "linear", floor = 0.1 }',
         "5 factors: norm, positions, dropout, optimizer, schedule",
     ),
     "one table of many fields": (
         ["architecture"],
-        'architecture.norm = "rms"\narchitecture.positions = "none"',
+        'architecture.norm = { kind = "rms", eps = 1e-5 }\narchitecture.positions = "none"',
         "2 factors: positions, norm",
     ),
     "two fields of one part": (
@@ -78,6 +80,39 @@ AT_ONCE = {
         ["corpus.sources"],
         'corpus.sources = [{ kind = "copy", form = "text" }, { kind = "sort", form = "text" }]',
         "2 factors: corpus.sources, corpus.sources.0",
+    ),
+}
+# By name: the factor, what the arm writes (a kind, and after it what makes the fields equal that
+# both kinds have), the factors beside the kind, and the values that the refusal names.
+DEFAULTS_OF_TWO_KINDS = {
+    "experts": (
+        "architecture.feed_forward",
+        '{ kind = "experts", n_experts = 4, n_active = 2, d_expert = 32',
+        ', activation = "gelu_tanh", gated = false }',
+        "feed_forward, feed_forward.activation, feed_forward.gated",
+        'architecture.feed_forward.activation = "gelu_tanh" and'
+        " architecture.feed_forward.gated = false in other",
+    ),
+    "optimizer": (
+        "training.optimizer",
+        '{ kind = "adafactor"',
+        ", rate = 0.01, decay = 0.1 }",
+        "optimizer, optimizer.decay",
+        "training.optimizer.decay = 0.1 in other",
+    ),
+    "schedule": (
+        "training.schedule",
+        '{ kind = "linear"',
+        ", floor = 0.1 }",
+        "schedule, schedule.floor",
+        "training.schedule.floor = 0.1 in other",
+    ),
+    "norm": (
+        "architecture.norm",
+        '{ kind = "rms"',
+        ", eps = 1e-5 }",
+        "norm, norm.eps",
+        "architecture.norm.eps = 1e-05 in other",
     ),
 }
 ANYTHING = "match = 'nothing'\nbudget = 'tokens_read'\n"
@@ -105,6 +140,35 @@ def test_several_factors_at_once_are_named_and_refused(plan_design, name: str) -
     factors, written, said = AT_ONCE[name]
     with pytest.raises(ConfoundError, match=re.escape(f"differs in {said}{TOGETHER}")):
         plan_design(two_arms(factors, written))
+
+
+@pytest.mark.parametrize("name", DEFAULTS_OF_TWO_KINDS)
+def test_what_two_kinds_have_by_default_counts_by_its_value(plan_design, name: str) -> None:
+    path, kind, equal, factors, values = DEFAULTS_OF_TWO_KINDS[name]
+    n_factors = factors.count(",") + 1
+    said = f"differs in {n_factors} factors: {factors}{TOGETHER}"
+    with pytest.raises(ConfoundError, match=re.escape(said)) as caught:
+        plan_design(two_arms([path], f"{path} = {kind} }}"))
+    assert caught.value.problems[0].endswith(f"; kinds that agree in what both have: {values}")
+    (one,) = plan_design(two_arms([path], f"{path} = {kind}{equal}")).judged
+    assert one.factors == (factors.partition(",")[0],)
+
+
+def test_a_rate_by_default_counts_where_nothing_tunes_it(plan_design) -> None:
+    """AdamW steps at 1e-3 by default, and Adafactor at 1e-2 of each tensor."""
+    design = """
+    factor = "training.optimizer"
+    {}
+    [base.training]
+    optimizer = {{ kind = "adamw", rate = 1e-3 }}
+    [arms.plain]
+    [arms.other]
+    training.optimizer = {{ kind = "adafactor", decay = 0.1 }}
+    """
+    with pytest.raises(ConfoundError, match=r"2 factors: optimizer, optimizer\.rate"):
+        plan_design(design.format(""))
+    (one,) = plan_design(design.format("tune = { share = 1.0 }")).judged
+    assert one.factors == ("optimizer",)
 
 
 def test_what_is_meant_is_planned_with_its_reason(plan_design) -> None:

@@ -8,8 +8,7 @@ A pair differs in the listed fields that are not the same in its two arms. Each 
 also where several lie in one listed table, or in one level of a factorial. These do not count:
 
 - what only one of two kinds has, or only the arm that has the table: it follows from the kind, or
-  from the table being there;
-- what the two kinds have by default, where the design writes nothing;
+  from the table being there. What both kinds have counts by its value, also one by default;
 - what the other listed fields force: neither arm can take the other's value alone;
 - learning rates that a sweep finds for each arm alike.
 
@@ -23,7 +22,7 @@ it is their interaction. What cannot be taken apart so is compound.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -42,16 +41,12 @@ from paribus.spec.design import (
     ArmPair,
     Design,
     arm_levels,
-    arm_tables,
     declared_contrasts,
     judged_pairs,
     ladder_pairs,
-    leaves_of,
 )
-from paribus.spec.factor_faults import STAGE_PATH
 from paribus.spec.match import UNEQUAL_FROM, Match, match_lengths
 from paribus.spec.size import architecture_size
-from paribus.spec.stages import indexed_stages
 
 SHORT_TABLES = ("architecture.", "training.")  # left out before the name of a factor
 NOT_DECLARED = "sizes that are unequal on purpose are a factor: "
@@ -110,10 +105,13 @@ def _pair_difference(
     return JudgedDifference("simple" if names else "none", names, arm=arm, against=against)
 
 
-def describe_compounds(design: Design, differences: Sequence[JudgedDifference]) -> tuple[str, ...]:
+def describe_compounds(
+    design: Design, arms: Sequence[Arm], differences: Sequence[JudgedDifference]
+) -> tuple[str, ...]:
     """Every judged comparison that differs in several factors, and of which the design does not
     say why, in three beats.
     """
+    by_name = {arm.name: arm for arm in arms}
     contrasts, problems = declared_contrasts(design), []
     for one in differences:
         if not one.is_compound or one.reason is not None:
@@ -126,9 +124,25 @@ def describe_compounds(design: Design, differences: Sequence[JudgedDifference]) 
             continue  # an effect of two factors that is shown and not judged
         problems.append(
             f"{subject} {one.description}; judge arms that differ in one, or say why all of them"
-            f' are meant: compound = {{ "{name}" = "why" }}'
+            f' are meant: compound = {{ "{name}" = "why" }}{_describe_equal_values(one, by_name)}'
         )
     return tuple(problems)
+
+
+def _describe_equal_values(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
+    """What an arm could write so that two kinds agree in the fields that both have."""
+    if one.arm is None or one.against is None:
+        return ""
+    fields, _ = differing_fields(arms[one.against].table, arms[one.arm].table)
+    settings = []
+    for path, (value, _) in fields.items():
+        table, _, name = path.rpartition(".")
+        is_named = path in one.factors or _short_name(path) in one.factors
+        if name != "kind" and f"{table}.kind" in fields and is_named and value is not None:
+            settings.append(f"{path} = {json.dumps(value)}")
+    if not settings:
+        return ""
+    return f"; kinds that agree in what both have: {' and '.join(settings)} in {one.arm}"
 
 
 def unused_reasons(design: Design, differences: Sequence[JudgedDifference]) -> tuple[str, ...]:
@@ -229,8 +243,6 @@ def _factors_by_pair(
             is_own = finding.mark == Mark.FACTOR and not finding.owner
             if is_own and not (design.tune is not None and is_rate_path(path)):
                 paths.append(path)
-        written = _written_paths(design, pair)
-        paths = [path for path in paths if not _comes_with_kind(path, paths, written)]
         paths.sort(key=partial(_place, listed))
         forced = forced_fields(first, second, paths, refusal)
         own: list[str] = []
@@ -244,23 +256,6 @@ def _factors_by_pair(
             own.append(MATCH_PATH)
         factors[pair] = own
     return factors
-
-
-def _written_paths(design: Design, pair: ArmPair) -> set[str]:
-    """Every path that the design writes for either of two arms."""
-    tables = arm_tables(design)
-    written: set[str] = set()
-    for table in (design.base, tables[pair[0]], tables[pair[1]]):
-        written.update(leaves_of(indexed_stages(table)))
-    return written
-
-
-def _comes_with_kind(path: str, paths: Sequence[str], written: Collection[str]) -> bool:
-    """Is a field of a table of which two arms have two kinds what each kind has by default?"""
-    table, _, name = path.rpartition(".")
-    of_any_stage = STAGE_PATH.sub("", path)
-    is_written = path in written or of_any_stage in written
-    return name != "kind" and f"{table}.kind" in paths and not is_written
 
 
 def _place(listed: Sequence[str], path: str) -> int:

@@ -209,7 +209,7 @@ def make_plan(
     own_size_lines = size_lines(design, arms, unequal)
     _refuse_confounds((*own_size_lines, *written_lines))
     judged = judged_differences(design, arms, findings, unequal, opener)
-    compounds = describe_compounds(design, judged)
+    compounds = describe_compounds(design, arms, judged)
     if compounds:
         raise ConfoundError(compounds, (*own_size_lines, *written_lines))
     datasets: dict[str, TokenisedCorpus] = {}
