@@ -19,6 +19,7 @@ from false_words import (
     failures,
     noisy_control,
     plateaus,
+    steady_arms,
     untrained_control,
     wide_margin,
 )
@@ -51,16 +52,21 @@ def test_an_untrained_control_calls_nothing_equal(n_studies: int) -> None:
 
 @n_studies_of
 def test_a_share_of_a_noisy_control_is_seldom_too_much(n_studies: int) -> None:
-    for n, variation in product(SEEDS, (1 / 8, 1 / 3)):
-        false, works = noisy_control(n, variation, n_studies)
-        assert false <= most_false(n_studies)
-        assert works > 90
-    for n in SEEDS:
-        false, works = noisy_control(n, 1.0, n_studies)
-        # at 3 seeds a third of such controls work, by luck: 7.7 % of those studies are false
-        assert false * works / 100 <= MOST_FALSE
-        if n_studies == MANY and n > 3:
-            assert false <= MOST_FALSE
+    variations = (1 / 8, 1 / 3, 1.0, 2.0) if n_studies == MANY else (1 / 8, 1.0)
+    for n, variation in product(SEEDS, variations):
+        assert noisy_control(n, variation, n_studies).within <= most_false(n_studies)
+
+
+def test_without_the_condition_that_it_works_a_lucky_control_gives_false_words() -> None:
+    found = noisy_control(3, 2.0, 400)
+    assert found.works < 25
+    assert found.plain > 12 >= found.within
+
+
+def test_a_clear_control_still_calls_equal_what_is() -> None:
+    for n in (5, 8):
+        found = noisy_control(n, 1 / 8, FEW, arm_loss=0.0)
+        assert found.within == found.plain > 95
 
 
 @n_studies_of
@@ -73,10 +79,18 @@ def test_arms_with_runs_on_a_plateau_are_bimodal_and_others_are_not(n_studies: i
         if chance:
             assert found.seen >= 95
             assert found.false <= most_false(n_studies)
-        else:
-            most_flags = 2.5 if n == 20 and noise != "normal" else 1.0
-            assert found.false_flags <= most_flags
+        elif noise == "normal":
+            assert found.false_flags <= 1
     assert plateaus(8, 0.4, "normal", FEW, OLDER).false > 20
+
+
+@pytest.mark.parametrize("n", [3, 8, 20])
+@pytest.mark.parametrize("noise", NOISES)
+def test_one_heap_with_heavy_tails_is_seldom_taken_for_two(noise: str, n: int) -> None:
+    most = 2.5 if (noise, n) == ("lognormal", 20) else 1.0
+    n_pairs = 4000
+    error = 100 * np.sqrt(most / 100 * (1 - most / 100) / n_pairs)
+    assert steady_arms(n, 0.01, n_pairs, noise) <= most + 2 * error
 
 
 @n_studies_of

@@ -24,7 +24,7 @@ from planted_rows import (
 from rich.console import Console
 
 from paribus.analyse import study_findings, study_verdicts
-from paribus.analyse.heaps import find_heaps, learnt_gain, unseen_share
+from paribus.analyse.heaps import find_heaps, learnt_gain, seeds_that_see, unseen_share
 from paribus.analyse.plan_verdicts import judge_plan
 from paribus.analyse.verdict import Verdict
 from paribus.cli.terminal.verdict_lines import print_verdicts
@@ -191,6 +191,12 @@ def test_a_state_of_one_run_in_five_is_often_not_seen(n: int, share: int) -> Non
     assert round(100 * unseen_share(n)) == share
 
 
+def test_fourteen_seeds_show_a_state_of_one_run_in_five_in_95_percent_of_arms() -> None:
+    n = seeds_that_see()
+    assert n == 14
+    assert unseen_share(n) <= 0.05 < unseen_share(n - 1)
+
+
 def test_bimodal_stands_in_every_format(tmp_path: Path) -> None:
     study = planted_study(tmp_path, STUDY, 0.2)
     (arm,) = study_findings(study).arms
@@ -215,5 +221,6 @@ def test_bimodal_stands_in_every_format(tmp_path: Path) -> None:
     assert any("where the verdict is bimodal" in line for line in limitations(report))
     seeds = next(one for one in trust_checks(report) if one.name == "Seeds")
     assert (
-        "A state that 1 run in 5 falls into is not seen in 33 % of arms of 5 seeds." in seeds.text
+        "A state that 1 run in 5 falls into is not seen in 33 % of arms of 5 seeds; 14 seeds show"
+        " it in 95 %." in seeds.text
     )

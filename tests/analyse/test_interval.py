@@ -8,7 +8,15 @@ from noise_draws import N_DRAWS, NoiseDraw, heavy_tailed, normal, skewed
 from numpy.typing import NDArray
 from scipy import stats
 
-from paribus.analyse.interval import Moments, critical_t, interval, moments, p_value, t_interval
+from paribus.analyse.interval import (
+    Moments,
+    critical_t,
+    interval,
+    lower_end_after_test,
+    moments,
+    p_value,
+    t_interval,
+)
 from paribus.errors import SpecError
 
 SEEDS = (3, 5, 10)
@@ -99,3 +107,44 @@ def test_p_is_one_where_nothing_varies_about_zero_and_zero_where_nothing_varies_
 def test_two_seeds_give_no_interval(ask) -> None:
     with pytest.raises(SpecError, match="seeds: 2 given, too few for an interval; use 3 or more"):
         ask([0.1, 0.2])
+
+
+def _ends_after_test(mean: float, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of sets of spread 1 that pass a one-sided test at 5 %: the lower end given that they pass,
+    and the plain one.
+    """
+    gains = mean + np.random.default_rng(53).normal(size=(1500, n))
+    least_t = float(critical_t(0.9, n - 1))
+    after, plain = [], []
+    for one in gains:
+        own = moments(one)
+        error = float(own.standard_error)
+        if float(own.mean) > least_t * error:
+            after.append(lower_end_after_test(own, error, least_t))
+            plain.append(float(own.mean) - least_t * error)
+    return np.asarray(after), np.asarray(plain)
+
+
+@pytest.mark.parametrize("n", [3, 5, 8])
+@pytest.mark.parametrize("mean", [0.25, 1.0, 3.0])
+def test_a_lower_end_after_a_test_is_too_high_in_5_percent_of_the_sets_that_pass(
+    mean: float, n: int
+) -> None:
+    after, plain = _ends_after_test(mean, n)
+    too_high = float((after > mean).mean())
+    assert too_high <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / len(after))
+    assert np.all(after <= plain + 1e-9)
+    if mean == 0.25:  # sets that pass by luck: the plain end does not hold among them
+        assert (plain > mean).mean() > 0.25
+
+
+@pytest.mark.parametrize(("n", "least"), [(3, 14.089), (5, 5.598), (8, 4.029)])
+def test_a_lower_end_after_a_test_at_5_percent_is_above_0_from_a_p_of_a_quarter_percent_on(
+    n: int, least: float
+) -> None:
+    own, least_t = Moments(n, 1.0, 1.0), float(critical_t(0.9, n - 1))
+    assert stats.t.sf(least, n - 1) == pytest.approx(0.0025, rel=1e-3)
+    assert lower_end_after_test(own, 1 / (0.999 * least), least_t) == 0
+    assert lower_end_after_test(own, 1 / (1.001 * least), least_t) > 0
+    # of a mean that is far from 0 the test takes nothing away
+    assert lower_end_after_test(own, 0.01, least_t) == pytest.approx(1 - 0.01 * least_t, abs=1e-6)

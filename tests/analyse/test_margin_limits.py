@@ -141,12 +141,34 @@ def test_a_share_of_the_control_is_one_of_its_lower_end_the_same_in_every_seed()
     comparison = judged.verdicts.pairs[ARM, BASELINE].comparison
     assert comparison is not None
     assert (comparison.margins, comparison.verdict.word) == ((), "equivalent")
+    assert judged.margins.description.endswith("one-sided at 95 %, given that it works)")
     half = judge_planted(planted_plan(5, "50 % of control"), {**HONEST, CONTROL: NEAR_CUT})
     assert half.margins.refusal == ""
     more = judge_planted(planted_plan(5, "51 % of control"), {**HONEST, CONTROL: NEAR_CUT})
     assert (
         "is more than half of what the control input hidden loses for sure" in more.margins.refusal
     )
+
+
+def test_a_control_that_may_work_by_luck_gives_no_share_and_does_not_harm_other_margins(
+    tmp_path: Path,
+) -> None:
+    lucky = {**HONEST, CONTROL: [2.5, 3.0, 3.5, 3.0, 2.2]}
+    judged = judge_planted(planted_plan(5, "25 % of control"), lucky)
+    assert judged.control is not None
+    assert (judged.control.works, judged.control.sure_loss) == (True, 0)
+    said = (
+        "the control input hidden works, with a p of 0.01, by too little to say what it loses for"
+        " sure, so nothing is called equivalent; more seeds would do, or a margin in bits per byte"
+    )
+    assert (set(judged.margins.against.values()), judged.margins.refusal) == ({None}, said)
+    assert judged.margins.description == f"25 % of control; {said}"
+    assert judged.verdicts.pairs[ARM, BASELINE].verdict.word == "inconclusive"
+    assert planted_judgement(planted_plan(5, 0.05), lucky).verdict.word == "equivalent"
+    older = judge_planted(planted_plan(5, "25 % of control", edition=3), lucky)
+    assert older.margins.mean(BASELINE) == pytest.approx(0.209, abs=0.001)
+    study = planted_study(tmp_path, lucky, "25 % of control")
+    assert f"The margin does not count: {said}." in markdown_report(gather_report_data(study))
 
 
 NEAR_CUT = [2.4, 2.42, 2.41, 2.38, 2.43]
@@ -172,6 +194,8 @@ def test_what_a_margin_would_come_to_is_known_from_an_earlier_study() -> None:
     assert expected_margin(None, limits, None) is None
     assert expected_margin("25 % of control", limits, None) == pytest.approx(0.25 * WORKS.low)
     assert expected_margin("25 % of control", MarginLimits(FAILS, 3.0, BITS), None) is None
+    lucky = judge_control("blind", "input", {1: 0.5, 2: 1.0, 3: 1.5, 4: 1.0}, 4)
+    assert expected_margin("25 % of control", MarginLimits(lucky, 3.0, BITS), None) is None
     assert expected_margin("10 % compute", limits, None) is None
     assert expected_margin("10 % compute", limits, LengthCurves({}, reason="none")) is None
     curves = {

@@ -310,6 +310,22 @@ def test_a_margin_of_the_control_is_used_seed_by_seed(tmp_path: Path) -> None:
     )
 
 
+def test_what_a_control_loses_for_sure_is_its_bound_given_that_it_works() -> None:
+    clear = {1: 0.9, 2: 1.0, 3: 1.1, 4: 1.0}
+    found = judge_control("blind", "arm", clear, 4)
+    assert found.sure_loss == pytest.approx(found.low, rel=1e-3)
+    looked = judge_control("blind", "arm", clear, 4, family_alpha=0.01)
+    assert 0 < looked.sure_loss < found.sure_loss
+    lucky = judge_control("blind", "arm", {1: 0.5, 2: 1.0, 3: 1.5, 4: 1.0}, 4)
+    assert lucky.works
+    assert 0.0025 < lucky.p < 0.05
+    assert (lucky.low > 0, lucky.sure_loss) == (True, 0)
+    opened = judge_control("blind", "arm", LOSSES, 4, open_ended=True)
+    assert 0 <= opened.sure_loss <= max(opened.low, 0)
+    turned = judge_control("blind", "arm", {seed: -loss for seed, loss in clear.items()}, 4)
+    assert (turned.works, turned.sure_loss) == (False, 0)
+
+
 def test_a_control_that_lost_a_seed_gives_no_margin(tmp_path: Path) -> None:
     study = make_study(tmp_path, failed=[("input hidden", 2)])
     plan = study.read_plan()

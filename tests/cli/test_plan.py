@@ -61,6 +61,10 @@ def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(
         "power      with 3 seeds and 2 comparisons: an effect of 4.6 sd of the paired difference"
         in told.out
     )
+    assert (
+        "           a state that 1 run in 5 falls into is not seen in 51 % of arms of 3 seeds; 14"
+        " seeds show it in 95 %\n" in told.out
+    )
     assert "margin     0.5" in told.out
     assert "nothing is called equivalent" in told.out
     assert "frozen     runs/studies/little/plan.lock, " in told.out
@@ -327,7 +331,9 @@ def test_a_plan_says_of_a_margin_what_is_known_before_the_runs(
     )
     told = ask(*words({**primary, "primary.margin": "50 % of control"}, study_cache))
     assert (
-        "margin     50 % of control\n           where it is more than half of what the control"
+        "margin     50 % of control\n           of what the control loses for sure, given that it"
+        " works: nothing if its p, one-sided, is above 0.0025\n"
+        "           where it is more than half of what the control"
         " loses for sure, or a tenth of what the baseline gains on the unigram model, nothing is"
         " called equivalent" in told.out
     )

@@ -34,6 +34,7 @@ LEARNT = 3.0
 BASE = UNIGRAM - LEARNT
 NOISE = 0.01 * LEARNT  # sd of a run
 CONTROL_LOSS = 0.8  # of a control that was trained
+CONTROL_SHARE = 0.25  # of a margin in shares of the control
 PLATEAU_DEPTH = 0.3 * LEARNT
 NOISES = {"normal": normal, "t, 3 df": heavy_tailed, "lognormal": skewed}
 OLDER = FOURTH_EDITION - 1  # the rules of before, to compare with
@@ -61,6 +62,15 @@ class Study:
     def is_within(self) -> bool:
         """Does a word say that the difference is less than the margin?"""
         return self.word == "equivalent" or self.judgement.verdict.detail == LESS_THAN_MARGIN
+
+    @property
+    def is_within_plain_share(self) -> bool:
+        """Does the gain lie within CONTROL_SHARE of the plain lower end of the control's loss?"""
+        control, comparison = self.judged.control, self.judgement.comparison
+        if control is None or comparison is None:
+            return False
+        margin = CONTROL_SHARE * control.low
+        return -margin < comparison.inner_low and comparison.inner_high < margin
 
     @property
     def is_different(self) -> bool:
@@ -109,23 +119,44 @@ def untrained_control(
     return percent([one.is_within for one in simulate(draw, n, margin, n_studies, edition)])
 
 
+@dataclass(frozen=True)
+class NoisyControlRates:
+    """How many controls work; of the studies whose control does, how many words are within the
+    margin, and how many would be if the margin were a share of the plain lower end.
+    """
+
+    works: float
+    within: float
+    plain: float
+
+
 def noisy_control(
-    n: int, variation: float, n_studies: int, edition: int = FOURTH_EDITION
-) -> tuple[float, float]:
-    """Words within a margin of 25 % of control, of an arm that loses exactly 25 % of the control's
-    true loss: of the studies whose control works, and how many these are. The control's loss varies
-    over seeds by so much of its mean.
+    n: int,
+    variation: float,
+    n_studies: int,
+    edition: int = FOURTH_EDITION,
+    *,
+    arm_loss: float = CONTROL_SHARE,
+    noise: float = NOISE / 2,
+) -> NoisyControlRates:
+    """A margin of 25 % of control, and an arm that loses this share of the control's true loss: at
+    25 % every word within the margin is false, at 0 none is. The control's loss varies over seeds
+    by so much of its mean.
     """
     loss = CONTROL_LOSS / 2  # so that a tenth of what was learnt seldom decides
 
     def draw(rng: np.random.Generator, n: int) -> Planted:
-        baseline = _runs(rng, n, BASE, NOISE / 2)
+        baseline = _runs(rng, n, BASE, noise)
         control = baseline + loss * (1 + variation * rng.normal(size=n))
-        return _planted(baseline, _runs(rng, n, BASE + 0.25 * loss, NOISE / 2), control)
+        return _planted(baseline, _runs(rng, n, BASE + arm_loss * loss, noise), control)
 
-    studies = list(simulate(draw, n, "25 % of control", n_studies, edition))
-    working = [one.is_within for one in studies if one.control_works]
-    return percent(working), percent([one.control_works for one in studies])
+    studies = list(simulate(draw, n, f"{100 * CONTROL_SHARE:g} % of control", n_studies, edition))
+    working = [one for one in studies if one.control_works]
+    return NoisyControlRates(
+        works=percent([one.control_works for one in studies]),
+        within=percent([one.is_within for one in working]),
+        plain=percent([one.is_within_plain_share for one in working]),
+    )
 
 
 @dataclass(frozen=True)
@@ -166,13 +197,14 @@ def plateaus(
     )
 
 
-def steady_arms(n: int, spread: float, n_studies: int) -> float:
-    """How many pairs of normal arms have heaps; `spread` is the sd of a run as a part of R."""
+def steady_arms(n: int, spread: float, n_studies: int, noise: str = "normal") -> float:
+    """How many pairs of arms of one heap are split; `spread` is the sd of a run as a part of R."""
     rng, flags = np.random.default_rng(47), []
     for _ in range(n_studies):
         scores = {}
         for arm in (BASELINE, ARM):
-            scores[arm] = dict(enumerate(_runs(rng, n, BASE, spread * LEARNT).tolist()))
+            runs = BASE + spread * LEARNT * NOISES[noise](rng, (n,))
+            scores[arm] = dict(enumerate(runs.tolist()))
         flags.append(bool(find_heaps(scores, LEARNT, LIKELIHOOD).middles))
     return percent(flags)
 

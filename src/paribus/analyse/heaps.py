@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import ceil, fsum, log, sqrt
 from statistics import fmean
 from typing import Any
 
@@ -28,6 +28,7 @@ from paribus.spec.measure import Measure, with_unit
 MIN_GAP_SHARE = 0.1  # of R: a smaller gap splits no arm
 MIN_GAP_SPREADS = 5.0  # of the spread within sides: a smaller gap is noise
 RARE_STATE_SHARE = 0.2  # of runs: how often a state that few seeds do not show may still come
+SURE_SIGHT = 0.95  # in so many arms such a state is to be seen
 _DIGITS = 4
 
 
@@ -73,6 +74,11 @@ class Heaps:
 def unseen_share(n_seeds: int) -> float:
     """In what part of arms of so many seeds a state that 1 run in 5 falls into is not seen."""
     return (1 - RARE_STATE_SHARE) ** n_seeds
+
+
+def seeds_that_see() -> int:
+    """How many seeds show a state that 1 run in 5 falls into in 95 % of arms."""
+    return ceil(log(1 - SURE_SIGHT) / log(1 - RARE_STATE_SHARE))
 
 
 def learnt_gain(rows: Iterable[Row], column: str, measure: Measure) -> float | None:

@@ -37,19 +37,25 @@ class MarginLimits:
     learnt: float | None
     measure: Measure
 
-    def excess(self, margin: float) -> str:
-        """Why a margin is too wide, as the end of a sentence; empty where it is not."""
+    def excess(self, margin: float, *, is_control_share: bool = False) -> str:
+        """Why a margin is too wide, as the end of a sentence; empty where it is not.
+
+        A share of what the control loses for sure is held against that, and any other margin
+        against the plain lower end, which owes nothing to the margin.
+        """
         reasons: list[str] = []
         value, control = self._number(margin), self.control
         if control is not None and not control.works:
             return (
                 f"nothing says that {value} is little, for the control {control.name} did not work"
             )
-        if control is not None and margin > MAX_CONTROL_SHARE * control.low:
-            reasons.append(
-                f"half of what the control {control.name} loses for sure"
-                f" ({self._number(control.low)})"
-            )
+        if control is not None:
+            least_loss = control.sure_loss if is_control_share else control.low
+            if margin > MAX_CONTROL_SHARE * least_loss:
+                reasons.append(
+                    f"half of what the control {control.name} loses for sure"
+                    f" ({self._number(least_loss)})"
+                )
         if self.learnt is not None and margin > MAX_LEARNT_SHARE * self.learnt:
             reference = "the unigram model" if self.measure.is_likelihood else "chance"
             reasons.append(
@@ -81,7 +87,9 @@ def limited_margins(
     against, reasons = dict(margins.against), dict[str, None]()
     for arm in margins.against:
         margin = margins.mean(arm)
-        excess = "" if margin is None else limits.excess(margin)
+        excess = ""
+        if margin is not None:
+            excess = limits.excess(margin, is_control_share=margins.is_control_share)
         if excess:
             against[arm] = None
             if arm in reference_arms:
@@ -105,7 +113,7 @@ def expected_margin(
     if share is not None:
         if limits.control is None or not limits.control.works:
             return None
-        return share * limits.control.low
+        return share * limits.control.sure_loss or None
     share = compute_margin(margin)
     if share is None or lengths is None:
         return None

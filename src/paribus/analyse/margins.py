@@ -24,11 +24,13 @@ NO_LENGTHS = "which this study cannot price: it has no runs of other lengths"
 class Margins:
     """The margin against each arm: a number, one by seed, or None with the reason in
     `description`. `refusal` is that reason where there is a margin and it does not count.
+    `is_control_share` says whether it is a share of what the control loses.
     """
 
     against: Mapping[str, SeedMargin | None]
     description: str
     refusal: str = ""
+    is_control_share: bool = False
 
     def mean(self, arm: str) -> float | None:
         """The margin against an arm as one number."""

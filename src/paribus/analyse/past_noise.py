@@ -14,6 +14,7 @@ from paribus.errors import ParibusError
 from paribus.record import existing_study
 from paribus.record.file_names import PLAN_FILE, STUDIES
 from paribus.record.plan_file import read_plan
+from paribus.spec.design import control_margin
 
 
 class PastNoise(NamedTuple):
@@ -36,7 +37,8 @@ class PastNoise(NamedTuple):
         expected = expected_margin(margin, self.limits, self.lengths)
         if expected is None:
             return ""
-        return self.limits.excess(expected)
+        is_share = isinstance(margin, str) and control_margin(margin) is not None
+        return self.limits.excess(expected, is_control_share=is_share)
 
     @property
     def upper_sd(self) -> float:

@@ -10,7 +10,7 @@ from math import inf, sqrt
 from statistics import fmean
 from typing import Any, Literal
 
-from paribus.analyse.interval import MIN_SEEDS, moments, t_test_p
+from paribus.analyse.interval import MIN_SEEDS, lower_end_after_test, moments, t_test_p
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.margins import NO_EQUIVALENT, Margins
 from paribus.analyse.plan_family import is_fourth_edition
@@ -40,7 +40,8 @@ class ControlFinding:
     share of this look.
 
     `losses` are by seed, above zero where the control is worse. `low` is the one-sided bound of
-    their mean, at `level`; `reason` says why there is no bound.
+    their mean, at `level`; `reason` says why there is no bound. `sure_loss` is the same bound among
+    the studies whose control works: the one that a margin may be a share of, 0 where there is none.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ControlFinding:
     p: float
     level: float
     works: bool
+    sure_loss: float = 0.0
     reason: str = ""
     counts_seeds: bool = False  # is it said in how many seeds, where runs failed?
     is_trained: bool = True  # an untrained control does not work, whatever it loses
@@ -126,11 +128,15 @@ def judge_control(
     elif is_constant:
         reason = "it loses the same in every seed, so the seed does not reach its runs"
         return replace(finding, effect=effect, reason=reason)
-    low = effect - one_sided_t(n, family_alpha, open_ended=open_ended) * error
+    least_t = one_sided_t(n, family_alpha, open_ended=open_ended)
+    low = effect - least_t * error
     p = float(t_test_p(effect, error, n - 1)) / 2
     if not effect > 0:
         p = 1 - p
-    return replace(finding, effect=effect, low=low, p=p, works=low > 0)
+    if not low > 0:
+        return replace(finding, effect=effect, low=low, p=p)
+    sure_loss = lower_end_after_test(own, error, least_t)
+    return replace(finding, effect=effect, low=low, p=p, works=True, sure_loss=sure_loss)
 
 
 def control_finding(
@@ -171,7 +177,15 @@ def control_finding(
     finding = replace(finding, counts_seeds=True)
     untrained = _untrained_reason(_control_rows(plan, own), seeds, column, measure)
     if untrained:
-        return replace(finding, low=-inf, p=1.0, works=False, reason=untrained, is_trained=False)
+        return replace(
+            finding,
+            low=-inf,
+            p=1.0,
+            works=False,
+            sure_loss=0.0,
+            reason=untrained,
+            is_trained=False,
+        )
     return finding
 
 
@@ -230,9 +244,9 @@ def control_margins(control: ControlFinding, share: float) -> dict[int, float] |
 def margins_by_control(plan: PlanRecord, control: ControlFinding | None) -> Margins | None:
     """The margin where a design gives it as a share of the control; None of any other margin.
 
-    It is a share of what the control loses for sure: of the effect itself, which is noisy, it would
-    call equal what is not in up to 14 % of studies. Before the fourth edition it was a share of
-    what the control lost in each seed.
+    It is a share of what the control loses for sure, given that it works: there is no such margin
+    in a study whose control does not work, so the lower end is that of studies whose control does.
+    Before the fourth edition it was a share of what the control lost in each seed.
     """
     margin = plan.design.primary.margin
     share = control_margin(margin) if isinstance(margin, str) else None
@@ -250,12 +264,19 @@ def margins_by_control(plan: PlanRecord, control: ControlFinding | None) -> Marg
         shortfall = f"the control has a score in {len(margins)} of {control.n_seeds} seeds"
         return Margins(dict.fromkeys(plan.order), f"{margin}, and {shortfall}, {NO_EQUIVALENT}")
     unit = plan_measure(plan).unit
+    if is_fourth_edition(plan) and not control.sure_loss:
+        refusal = (
+            f"the control {control.name} works, with a p of {control.p:.2g}, by too little to say"
+            f" what it loses for sure, {NO_EQUIVALENT}; more seeds would do, or a margin in {unit}"
+        )
+        return Margins(dict.fromkeys(plan.order), f"{margin}; {refusal}", refusal)
     if is_fourth_edition(plan):
-        own, level = share * control.low, 100 * control.level
+        own, level = share * control.sure_loss, 100 * control.level
         return Margins(
             dict.fromkeys(plan.order, own),
-            f"{margin}: {own:.4g} {unit}, of what the control loses for sure ({control.low:.4g},"
-            f" one-sided at {level:.4g} %)",
+            f"{margin}: {own:.4g} {unit}, of what the control loses for sure"
+            f" ({control.sure_loss:.4g}, one-sided at {level:.4g} %, given that it works)",
+            is_control_share=True,
         )
     each = margins.values()
     margin_range = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")

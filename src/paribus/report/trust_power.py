@@ -9,7 +9,7 @@ from math import inf, isinf
 
 from paribus.analyse import Comparison, Findings
 from paribus.analyse.detection import detectable_gain, detectable_in_sds
-from paribus.analyse.heaps import unseen_share
+from paribus.analyse.heaps import SURE_SIGHT, seeds_that_see, unseen_share
 from paribus.analyse.pooled_noise import PooledNoise
 from paribus.analyse.sign_test import MIN_SIGN_TEST_SEEDS
 from paribus.report.noise import TITLE, describe_noise
@@ -58,14 +58,20 @@ def seed_check(report: ReportData) -> TrustCheck:
         f" difference{_describe_detectable(report)}."
     )
     if findings.is_fourth_edition:
-        text += (
-            " A state that 1 run in 5 falls into is not seen in"
-            f" {whole_percent(unseen_share(n))} of arms of {n} seeds."
-        )
+        text += f" {capitalise(describe_rare_state(n))}."
     if findings.look_description:
         text += f" {findings.look_description}."
     early = findings.look is not None and n < findings.look.n_planned_seeds
     return TrustCheck("Seeds", yes_unless(n < FEW_SEEDS or early), text)
+
+
+def describe_rare_state(n_seeds: int) -> str:
+    """How often a state that 1 run in 5 falls into shows in no seed, and how many seeds show it."""
+    return (
+        f"a state that 1 run in 5 falls into is not seen in {whole_percent(unseen_share(n_seeds))}"
+        f" of arms of {n_seeds} seeds; {seeds_that_see()} seeds show it in"
+        f" {whole_percent(SURE_SIGHT)}"
+    )
 
 
 def _describe_detectable(report: ReportData) -> str:

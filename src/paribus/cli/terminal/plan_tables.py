@@ -40,6 +40,7 @@ from paribus.report.numbers import (
     whole_percent,
 )
 from paribus.report.series import describe_series_place
+from paribus.report.trust_power import describe_rare_state
 from paribus.spec.design import (
     OPEN_SEEDS,
     control_arm,
@@ -184,6 +185,7 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
         page.print(f"per seed   {_describe_seed_cost(plan, cost)}", soft_wrap=True)
     for line in _describe_power(plan, past_noise):
         page.print(line, soft_wrap=True)
+    page.print(f"           {describe_rare_state(len(plan.seeds))}", soft_wrap=True)
     _print_plan_power(plan, past_noise, page)
     for name, weights in declared_contrasts(plan.design).items():
         page.print(f"contrast   {name}: {describe_weights(weights)}", soft_wrap=True, markup=False)
@@ -217,12 +219,23 @@ def _describe_margin(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
     if past_noise is not None and excess:
         yield f"           too wide if it goes as in {past_noise.study}: {excess}, {NO_EQUIVALENT}"
         return
+    if share is not None:
+        yield f"           {_describe_control_share(plan)}"
     reference = "the unigram model"
     if not plan.design.primary.measure.scores.is_likelihood:
         reference = "chance"
     learnt = f"a tenth of what the baseline gains on {reference}"
     limit = learnt if control is None else f"half of what the control loses for sure, or {learnt}"
     yield f"           where it is more than {limit}, nothing is called equivalent"
+
+
+def _describe_control_share(plan: Plan) -> str:
+    """What a margin in shares of the control is a share of, and when there is none."""
+    whole = "of what the control loses for sure, given that it works"
+    if plan.design.seeds == OPEN_SEEDS:
+        return whole
+    least = _last_share(plan) ** 2
+    return f"{whole}: nothing if its p, one-sided, is above {rough(least)}"
 
 
 def print_proposed_jobs(proposed: ProposedJobs, page: Console) -> None:
