@@ -77,7 +77,7 @@ def test_a_reason_lets_cut_contexts_pass(plan_design: PlanDesign) -> None:
     plan = plan_design(allowed + HALVES % 60 + LONG)
     (line,) = plan.allowed_lines
     assert (line.path, line.allowed) == ("cut contexts", "windows are asked about")
-    assert plan.unused_allowances == ()
+    assert plan.unused_allowances == {}
 
 
 def test_contexts_that_all_arms_lose_alike_are_equal(plan_design: PlanDesign) -> None:

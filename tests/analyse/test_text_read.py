@@ -67,3 +67,15 @@ def test_epochs_are_written_by_stage_and_added_up_by_text() -> None:
     assert epochs_by_text(((0.5,), (0.75,), (2.0,)), ["a", "a", "b"]) == (1.25, 2.0)
     # an older plan has those of the last text alone
     assert epochs_by_text(parse_epochs("0.845"), ["a", "b"]) == (0.845,)
+
+
+def test_stages_that_share_a_text_in_one_arm_alone_are_compared_one_by_one() -> None:
+    epochs = ((0.436,), (0.436,))
+    shared = TextRead.of_stages(60, 1000.0, epochs, ["text", "text"], "question")
+    apart = TextRead.of_stages(60, 1000.0, ((0.417,), (0.458,)), ["one", "two"], "another")
+    assert shared.epochs == (0.872,)
+    (found,) = text_differences("tokens_read", PAIRS, {"first": shared, "second": apart})
+    assert found.epochs_difference == pytest.approx(0.458 / 0.436 - 1)
+    again = TextRead.of_stages(60, 1000.0, ((0.2,), (0.672,)), ["text", "text"], "another")
+    (found,) = text_differences("tokens_read", PAIRS, {"first": shared, "second": again})
+    assert found.epochs_difference == pytest.approx(0.0)  # of one text, whichever stage reads it

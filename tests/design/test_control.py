@@ -176,7 +176,7 @@ def test_rates_written_apart_stay_a_confound_that_is_allowed_though_they_are_swe
     found = field_lines(design, arms, judge_pairs(design, arms), tuning_description="5 rates")
     line = next(one for one in found if one.path == rate)
     assert (line.mark, line.allowed) == ("✗", "its own grid")
-    assert unused_allowances(design, found) == ()
+    assert unused_allowances(design, found) == {}
 
 
 def test_a_line_has_the_worst_mark_of_its_pairs_and_says_which_trial() -> None:

@@ -347,7 +347,7 @@ def test_what_is_allowed_for_nothing_is_noted(study_cache: Path) -> None:
     }
     plan = make_small_plan(study_cache, {"arms.causal.training": {"z_loss": 0.1}, "allow": allowed})
     assert [line.path for line in plan.allowed_lines] == ["training.z_loss"]
-    assert plan.unused_allowances == ("parameters", "training.warmup")
+    assert list(plan.unused_allowances) == ["parameters", "training.warmup"]
 
 
 def test_a_target_that_leaves_no_room_is_refused_before_training(study_cache: Path) -> None:

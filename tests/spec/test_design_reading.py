@@ -114,7 +114,10 @@ SLIPS = [
         "arms and factors: give one of them, either a table of arms or the factors of a factorial",
     ),
     ({"factors": FACTORS}, "arms and factors: give one of them"),
-    ({"arms.causal": None, "arms.reverse": None}, "arms has 1; a comparison needs two"),
+    (
+        {"arms.causal": None, "arms.reverse": None},
+        "arms has only full, and a comparison needs two; add the arm that it",
+    ),
     (
         {"arms.full.archtecture": {}},
         "arms.full.archtecture is not a key here; did you mean 'architecture'? keys are ",

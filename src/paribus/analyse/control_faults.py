@@ -26,7 +26,6 @@ from paribus.analyse.plan_family import is_fourth_edition, plan_family, plan_lev
 from paribus.analyse.text_read import (
     TOKEN_BUDGETS,
     TextRead,
-    epochs_by_text,
     parse_epochs,
     text_differences,
 )
@@ -406,8 +405,10 @@ class _ControlCheck:
         reads = {}
         for name, arm in self.plan.arms.items():
             question = (len(arm.run.stages), arm.stage.corpus.table, arm.stage.objective)
-            epochs = epochs_by_text(parse_epochs(str(lines[0].values[name])), arm.texts)
-            reads[name] = TextRead(arm.n_steps, arm.total("bytes_read"), epochs, question)
+            epochs = parse_epochs(str(lines[0].values[name]))
+            reads[name] = TextRead.of_stages(
+                arm.n_steps, arm.total("bytes_read"), epochs, arm.texts, question
+            )
         return any(one.is_confound for one in text_differences(budget, self._pairs, reads))
 
     def _run_table(self, arm: ArmRecord) -> Table:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr, stdtrit
 
 from paribus.errors import SpecError
+from paribus.spec.design_values import MIN_SEEDS as MIN_SEEDS
 
-MIN_SEEDS = 3
 ROUNDING = 1e-12  # an effect below this part of its interval is rounding, not a difference
 N_GRID = 400  # steps in which the lowest mean that is not rejected is looked for
 Number: TypeAlias = "float | NDArray[np.float64]"

@@ -23,6 +23,22 @@ class TextRead:
     n_bytes: float
     epochs: tuple[float, ...]  # of each source of each text
     task: Any
+    stage_epochs: StageEpochs = ()
+    stage_texts: tuple[int, ...] = ()  # of each stage: the first stage that reads the same text
+
+    @classmethod
+    def of_stages(
+        cls, n_steps: int, n_bytes: float, stages: StageEpochs, texts: Sequence[str], task: Any
+    ) -> TextRead:
+        """From the epochs of each stage and the fingerprint of its text."""
+        return cls(
+            n_steps=n_steps,
+            n_bytes=n_bytes,
+            epochs=epochs_by_text(stages, texts),
+            task=task,
+            stage_epochs=stages,
+            stage_texts=tuple(map(list(texts).index, texts)),
+        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +114,7 @@ def _text_difference(arm: str, against: str, text: TextRead, other: TextRead) ->
         arm=arm,
         against=against,
         bytes_difference=_relative_difference(text.n_bytes, other.n_bytes),
-        epochs_difference=_epochs_difference(text.epochs, other.epochs),
+        epochs_difference=_epochs_difference(text, other),
         n_steps=text.n_steps,
         steps_for_equal_bytes=max(
             1, round(text.n_steps / (1 + _relative_difference(text.n_bytes, other.n_bytes)))
@@ -107,10 +123,20 @@ def _text_difference(arm: str, against: str, text: TextRead, other: TextRead) ->
     )
 
 
-def _epochs_difference(own: Sequence[float], other: Sequence[float]) -> float:
+def _epochs_difference(text: TextRead, text_of_other: TextRead) -> float:
     """The largest difference of any source; of corpora with other sources, of the one that is
     read most often.
+
+    Where stages share a text in one arm and not in the other, each stage is compared with its like:
+    the sum of two stages is no difference to one of them.
     """
+    own, other = text.epochs, text_of_other.epochs
+    has_same_sources = list(map(len, text.stage_epochs)) == list(
+        map(len, text_of_other.stage_epochs)
+    )
+    if text.stage_texts != text_of_other.stage_texts and has_same_sources:
+        own = tuple(chain.from_iterable(text.stage_epochs))
+        other = tuple(chain.from_iterable(text_of_other.stage_epochs))
     if len(own) != len(other):
         own, other = (max(own),), (max(other),)
     return max(map(_relative_difference, own, other), key=abs)

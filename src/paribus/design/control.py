@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import begin_findings
 from paribus.design.trials import ABSENT, NO_VALUE_STARTS, FieldFinding, pair_findings
 from paribus.record import ControlLine, Mark
+from paribus.record.disk import file_sha256
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.design import ArmPair, Design, compared_pairs, declared_paths
 
@@ -43,8 +45,21 @@ def judge_pairs(
     findings = {}
     for one, other in compared_pairs(design):
         first, second = by_name[one], by_name[other]
-        own = pair_findings(first, second, paths, refusal)
+        own = pair_findings(first, second, paths, refusal) | _equal_tokenizers(first, second)
         findings[one, other] = begin_findings(first, second, paths, own)
+    return findings
+
+
+def _equal_tokenizers(first: Arm, second: Arm) -> dict[str, FieldFinding]:
+    """One tokenizer under two names is no difference: what counts is what the files hold."""
+    findings = {}
+    for path, value in first.leaves.items():
+        other = second.leaves.get(path, value)
+        if value == other or path.split(".")[-2:] != ["tokenizer", "path"]:
+            continue
+        files = Path(value), Path(other)
+        if all(file.is_file() for file in files) and len(set(map(file_sha256, files))) == 1:
+            findings[path] = FieldFinding(Mark.FOLLOWS, "the same tokenizer under two names")
     return findings
 
 

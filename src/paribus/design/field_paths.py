@@ -4,16 +4,21 @@ control table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 
 from paribus.design.arms import Arm
+from paribus.design.begin_differences import BEGIN_PATH
 from paribus.design.control import is_inside
 from paribus.design.quantities import MACHINE_QUANTITIES, QUANTITIES, full_quantity_name
-from paribus.errors import SpecError, describe_first
+from paribus.design.trials import ABSENT
+from paribus.errors import MAX_LISTED, SpecError, describe_first
 from paribus.record import ControlLine, Mark
 from paribus.record.control_table import CUT_CONTEXTS
 from paribus.spec.design import MATCH_PATH, Design
 from paribus.spec.spelling import path_advice
+
+PRESET_PATH = "architecture.preset"
 
 
 def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
@@ -27,6 +32,17 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     quantities = (*QUANTITIES, *MACHINE_QUANTITIES, CUT_CONTEXTS)
 
     def say_factor(path: str) -> str:
+        if path == PRESET_PATH:
+            return (
+                f"factor {path!r} is no field, but stands for all that a preset writes; name what"
+                f" differs: {_differing_fields(arms, 'architecture.')}"
+            )
+        if path == BEGIN_PATH and any(arm.run.inherited_folders for arm in arms):
+            return (
+                f"factor {path!r} is no field of arms that begin from a whole run, for they have"
+                f" its stages as their own; name what differs: {_differing_fields(arms)}, or begin"
+                " from a checkpoint of each run"
+            )
         advice = path_advice(path, fields)
         return (
             f"factor {path!r} is a field of no arm's run; {advice}name a field, or a table of"
@@ -53,23 +69,50 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
         raise SpecError(problems)
 
 
-def unused_allowances(design: Design, lines: Sequence[ControlLine]) -> tuple[str, ...]:
-    """The allowances under which nothing is a confound: they let nothing pass."""
-    confounds = [line.path for line in lines if line.mark == Mark.CONFOUND]
-    unused_paths = []
+def _differing_fields(arms: Sequence[Arm], start: str = "") -> str:
+    """What could be named as factors: the fields that are not the same in all arms, each table of
+    an architecture as one.
+    """
+    fields: dict[str, None] = {}
+    for path in dict.fromkeys(itertools.chain.from_iterable(arm.leaves for arm in arms)):
+        values = [arm.leaves.get(path, ABSENT) for arm in arms]
+        if path.startswith(start) and any(value != values[0] for value in values):
+            is_of_model = path.startswith("architecture.")
+            fields[".".join(path.split(".")[:2]) if is_of_model else path] = None
+    names = list(fields)
+    more = [f"and {len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
+    return ", ".join([*map(repr, names[:MAX_LISTED]), *more]) or "nothing does"
+
+
+def unused_allowances(design: Design, lines: Sequence[ControlLine]) -> dict[str, str]:
+    """The allowances under which nothing is a confound, so that they let nothing pass; each with
+    why it is not needed.
+    """
+    reasons: dict[str, str] = {}
     for path in design.allow:
         place = full_quantity_name(path)
-        if not any(is_inside(confound, place) for confound in confounds):
-            unused_paths.append(path)
-    return tuple(unused_paths)
+        inside = [line for line in lines if is_inside(line.path, place)]
+        marks = {line.mark for line in inside}
+        if Mark.CONFOUND in marks:
+            continue
+        differing = sorted(marks - {Mark.EQUAL}, key=lambda mark: mark.place)
+        if differing:
+            meanings = " and ".join(f"{mark} ({mark.meaning})" for mark in differing)
+            reasons[path] = f"what differs there is {meanings} and needs no reason"
+        else:
+            reasons[path] = "nothing differs there"
+    return reasons
 
 
 def _fields(arms: Sequence[Arm]) -> dict[str, None]:
-    """Every field of any arm, and every table of them."""
+    """Every field of any arm, and every table of them; also the fields of a list's entries."""
     places: dict[str, None] = {}
     for arm in arms:
-        for path in arm.leaves:
+        for path, value in arm.leaves.items():
             names = path.split(".")
             for depth in range(1, len(names) + 1):
                 places[".".join(names[:depth])] = None
+            for number, entry in enumerate(value if isinstance(value, list) else ()):
+                for name in entry if isinstance(entry, Mapping) else ():
+                    places[f"{path}.{number}"] = places[f"{path}.{number}.{name}"] = None
     return places

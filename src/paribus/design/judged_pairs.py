@@ -31,7 +31,7 @@ from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import BEGIN_PATH, begin_factors
 from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
 from paribus.design.matching.size_match import SizeMatch
-from paribus.design.trials import ABSENT, differing_fields, forced_fields
+from paribus.design.trials import ABSENT, differing_fields, entry_paths, forced_fields
 from paribus.errors import SpecError
 from paribus.record import ControlLine, JudgedDifference, Mark
 from paribus.spec.begin_reading import BeginOpener
@@ -248,7 +248,7 @@ def _factors_by_pair(
         own: list[str] = []
         for path in paths:
             if path not in forced and path != BEGIN_PATH:
-                own += _entries(path, _value_at(first, path), _value_at(second, path))
+                own += entry_paths(path, _value_at(first, path), _value_at(second, path))
         if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:
             begun = begin_factors(first, second, BEGIN_PATH in listed, open_begin)
             own += [path for path in begun if path.removeprefix(f"{BEGIN_PATH}.") not in own]
@@ -264,24 +264,6 @@ def _place(listed: Sequence[str], path: str) -> int:
         if path == own or path.startswith(f"{own}."):
             return place
     return len(listed)
-
-
-def _entries(path: str, one: Any, other: Any) -> list[str]:
-    """A field; of lists of tables, each field of each entry in which they differ."""
-    if not (isinstance(one, list) and isinstance(other, list)):
-        return [path]
-    if len(one) != len(other):
-        short, long = sorted((one, other), key=len)
-        changed = [entry for entry in short if entry not in long]
-        return [path, *[f"{path}.{short.index(entry)}" for entry in changed]]
-    paths = []
-    for place, (left, right) in enumerate(zip(one, other, strict=True)):
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            fields, _ = differing_fields(dict(left), dict(right))
-            paths += [f"{path}.{place}.{name}" for name in fields]
-        elif left != right:
-            paths.append(f"{path}.{place}")
-    return paths
 
 
 def _value_at(arm: Arm, path: str) -> Any:

@@ -121,8 +121,8 @@ class Plan:
         return tuple(lines)
 
     @property
-    def unused_allowances(self) -> tuple[str, ...]:
-        """What the design allows though nothing there is a confound."""
+    def unused_allowances(self) -> dict[str, str]:
+        """What the design allows though nothing there is a confound, and why that is not needed."""
         return unused_allowances(self.design, self.control_lines)
 
     @property

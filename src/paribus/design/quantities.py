@@ -232,10 +232,11 @@ def _text_read(arm: PlannedArm) -> TextRead:
     """
     stage = arm.run.last
     question = (len(arm.run.stages), stage.corpus, stage.objective)
-    return TextRead(
+    return TextRead.of_stages(
         arm.n_steps,
         arm.total("bytes_read"),
-        epochs_by_text(parse_epochs(_epochs_description(arm)), arm.text_fingerprints),
+        parse_epochs(_epochs_description(arm)),
+        arm.text_fingerprints,
         question,
     )
 

@@ -64,8 +64,13 @@ def pair_findings(
     free, findings = [], {}
     for path, values in fields.items():
         inside = _paths_inside(path, values, factor_paths)
-        if is_under(path, factor_paths):
+        entries = entry_paths(path, *values)
+        others = [entry for entry in entries if not is_under(entry, factor_paths)]
+        if not others:
             findings[path] = FieldFinding(Mark.FACTOR)
+        elif len(others) < len(entries):
+            note = f"{' and '.join(others)} could have been equal"
+            findings[path] = FieldFinding(Mark.CONFOUND, note)
         elif inside:
             lacking = second.name if isinstance(values[0], Mapping) else first.name
             note = (
@@ -128,6 +133,24 @@ def differing_fields(
     dependents: dict[str, str] = {}
     _collect_differences("", first, second, fields, dependents)
     return fields, dependents
+
+
+def entry_paths(path: str, one: Any, other: Any) -> list[str]:
+    """A field in which two arms differ; of lists of tables, each field of each entry."""
+    if not (isinstance(one, list) and isinstance(other, list)):
+        return [path]
+    if len(one) != len(other):
+        short, long = sorted((one, other), key=len)
+        changed = [entry for entry in short if entry not in long]
+        return [path, *[f"{path}.{short.index(entry)}" for entry in changed]]
+    paths = []
+    for place, (left, right) in enumerate(zip(one, other, strict=True)):
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            fields, _ = differing_fields(dict(left), dict(right))
+            paths += [f"{path}.{place}.{name}" for name in fields]
+        elif left != right:
+            paths.append(f"{path}.{place}")
+    return paths
 
 
 def _collect_differences(

@@ -4,7 +4,7 @@ back.
 
 import ast
 
-from paribus.errors import SpecError
+from paribus.errors import SpecError, quote
 from paribus.masks.rules import COMPOSITE_RULES, LEAF_RULES, SIZED_RULES, Rule
 from paribus.nearest import did_you_mean
 
@@ -23,11 +23,11 @@ def parse_rule(text: str) -> Rule:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         if sum(isinstance(node, ast.Name) for node in ast.walk(tree)) > MAX_NAMES:
-            raise SpecError(f"mask {text[:40]!r}… has more than {MAX_NAMES} words; use fewer")
+            raise SpecError(f"mask {quote(text)} has more than {MAX_NAMES} words; use fewer")
         return _parse_node(tree, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         raise SpecError(
-            f"mask {text!r} cannot be read; write rules joined by & and |, such as 'causal &"
+            f"mask {quote(text)} cannot be read; write rules joined by & and |, such as 'causal &"
             " window(8)'"
         ) from fault
 
@@ -57,10 +57,13 @@ def _describe_fault(node: ast.expr, text: str) -> str:
     word = node.func if isinstance(node, ast.Call) else node
     name = word.id if isinstance(word, ast.Name) else ""
     if name in SIZED_RULES:
-        return f"mask {text!r} has {expression!r}; {name} takes one whole number, as in '{name}(8)'"
+        return (
+            f"mask {quote(text)} has {quote(expression)}; {name} takes one whole number, as in"
+            f" '{name}(8)'"
+        )
     advice = did_you_mean(name, [*LEAF_RULES, *SIZED_RULES, *COMPOSITE_RULES])
     if expression == text.strip():
         fault = "is no rule"
     else:
-        fault = f"has {expression!r}, which is no rule"
-    return f"mask {text!r} {fault}; {advice}rules are {', '.join(NOTATION)}, joined by & and |"
+        fault = f"has {quote(expression)}, which is no rule"
+    return f"mask {quote(text)} {fault}; {advice}rules are {', '.join(NOTATION)}, joined by & and |"

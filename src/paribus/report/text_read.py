@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.analyse import TextDifference, TextRead, text_differences
-from paribus.analyse.text_read import LARGE_DIFFERENCE, epochs_by_text, parse_epochs
+from paribus.analyse.text_read import LARGE_DIFFERENCE, parse_epochs
 from paribus.record.plan import ArmRecord
 from paribus.report.numbers import MAX_LISTED, format_percent, join_words, quote_arm
 from paribus.report.report_data import ReportData
@@ -57,8 +57,8 @@ def epochs_by_arm(report: ReportData) -> Mapping[str, Any] | None:
 
 def _text_read(arm: ArmRecord, epochs: str) -> TextRead:
     question = (len(arm.run.stages), arm.stage.corpus.table, arm.stage.objective)
-    own = epochs_by_text(parse_epochs(epochs), arm.texts)
-    return TextRead(arm.n_steps, arm.total("bytes_read"), own, question)
+    own = parse_epochs(epochs)
+    return TextRead.of_stages(arm.n_steps, arm.total("bytes_read"), own, arm.texts, question)
 
 
 def _largest_difference(difference: TextDifference) -> float:

@@ -35,7 +35,10 @@ def arm_faults(design: Design) -> Iterator[str]:
                 " '_', '+' or '-'"
             )
     if len(arms) < 2:
-        yield f"arms has {len(arms)}; a comparison needs two"
+        yield (
+            f"arms has only {', '.join(arms)}, and a comparison needs two; add the arm that it is"
+            " compared with"
+        )
     for field, name in (("baseline", design.baseline), ("control", control_arm(design))):
         if name is not None and name not in arms:
             yield (
@@ -87,7 +90,8 @@ def comparison_faults(design: Design) -> Iterator[str]:
 
 def family_faults(design: Design) -> Iterator[str]:
     """A design in which nothing would get a word."""
-    if design.comparisons is None and design.contrasts is None and not n_judged(design):
+    is_silent = design.comparisons is None and design.contrasts is None and not n_judged(design)
+    if is_silent and control_arm(design) is not None:
         yield (
             f"control is {design.control!r}, the only arm beside the baseline, and a control is not"
             " among what is judged; add an arm, or name the pair: comparisons ="

@@ -9,7 +9,8 @@ from pydantic import Field, StringConstraints
 from paribus.spec.base import Spec
 
 N_SHOWN_DIGITS = 12  # of a sha256
-SHA256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+SHA256_PATTERN = r"^[0-9a-f]{64}$"
+SHA256 = Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
 
 
 class BeginFrom(Spec):

@@ -12,6 +12,7 @@ from paribus.spec.base import Positive, Spec
 from paribus.spec.contrasts import ArmPair, Contrasts, read_contrasts
 from paribus.spec.design_values import (
     Control,
+    Question,
     Seeds,
     as_tuple,
     read_lengths,
@@ -84,7 +85,7 @@ class Design(Spec):
     how often.
     """
 
-    question: str
+    question: Question
     """The question, in words."""
     reference: str | None = None
     """The source that it was taken from, as in designs/claims.toml."""

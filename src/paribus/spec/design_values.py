@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from math import inf
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
 from paribus.spec.base import Spec
 
 SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
-MIN_SEEDS = 3
+MIN_SEEDS = 3  # of which an interval can be made
 FEW_SEEDS_REMEDY = (
     f"use {MIN_SEEDS} or more, for fewer give no interval; 5 is a good start, and 10 if you want to"
     " show that arms are equivalent"
@@ -24,6 +24,18 @@ MIN_LENGTHS = 3  # from which a margin in compute is priced
 MAX_COMPUTE_MARGIN = (
     3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
 )
+
+
+def _require_words(question: str) -> str:
+    if not question.strip():
+        raise ValueError(
+            f"is {question!r}; write what the comparison is to tell, such as 'Does a prefix mask"
+            " help?'"
+        )
+    return question
+
+
+Question = Annotated[str, AfterValidator(_require_words)]
 
 
 def as_tuple(value: Any) -> Any:

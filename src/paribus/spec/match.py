@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from paribus.spec.base import Count, Positive, Spec
+from paribus.spec.base import Count, Spec
 from paribus.spec.spelling import word_advice
 
 MatchBy = Literal[
@@ -20,6 +20,7 @@ MatchBy = Literal[
 SIZES: tuple[MatchBy, ...] = get_args(MatchBy)
 Move = Literal["depth", "width", "d_ff"]
 MOVES: tuple[Move, ...] = get_args(Move)
+MAX_TIMES = 1000  # the baseline's size: nobody compares more
 UNEQUAL_FROM = 0.02  # sizes that differ by a larger part are unequal on purpose
 
 
@@ -60,7 +61,7 @@ class Match(Spec):
     """What may change for that, coarse moves first. One alone needs no list."""
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.005
     """Relative difference that may remain."""
-    times: Positive = 1.0
+    times: Annotated[float, Field(gt=0, le=MAX_TIMES, allow_inf_nan=False)] = 1.0
     """How many times the baseline's size. 2.0 is the 2P of T5's Table 2."""
     n_input: Count | None = None
     """Input tokens of the text that FLOPs are counted for. If left out: half of the training's

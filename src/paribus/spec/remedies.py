@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+from paribus.spec.begin import SHA256_PATTERN
+
 TYPE_REMEDIES = {
     "int": "a whole number",
     "float": "a number",
@@ -17,6 +19,7 @@ TYPE_REMEDIES = {
     "mapping": "a table",
     "model": "a table",
 }
+PATTERN_REMEDIES = {SHA256_PATTERN: "its sha256: 64 digits and letters from a to f"}
 LIMIT_REMEDIES = {
     "greater_than": "more than {gt}",
     "greater_than_equal": "{ge} or more",
@@ -35,6 +38,8 @@ LIMIT_REMEDIES = {
 def remedy(error: ErrorDetails) -> str:
     """What would do, in our words and not in those of the library that found the fault."""
     kind = error["type"]
+    if kind == "string_pattern_mismatch":
+        return PATTERN_REMEDIES[error["ctx"]["pattern"]]
     if kind in LIMIT_REMEDIES:
         return LIMIT_REMEDIES[kind].format(
             **{name: _as_integer(value) for name, value in error.get("ctx", {}).items()}

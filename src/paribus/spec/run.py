@@ -118,7 +118,10 @@ def load_run(
     _refuse_design(table, source)
     architecture_table = table.pop("architecture", None)
     problems = list(_unknown_key_faults(table))
+    n_unknown = len(problems)
     begin = take_begin(table, problems)
+    if len(problems) > n_unknown:  # what would have its architecture cannot be read
+        raise SpecError(problems)
     if begin is not None and not problems:
         return _load_begun_run(table, architecture_table, _open_begin(begin, open_begin))
     stages = _read_stages(table, problems)

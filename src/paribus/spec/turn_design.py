@@ -15,6 +15,7 @@ from paribus.errors import SpecError
 from paribus.spec.arm_faults import ARM_NAME, MAX_ARMS
 from paribus.spec.base import Count, Spec
 from paribus.spec.conversation import Conversation, Custom
+from paribus.spec.design_values import Question
 from paribus.spec.match import Match
 from paribus.spec.merging import (
     Table,
@@ -41,7 +42,7 @@ class TurnDesignArm(Spec):
 class TurnDesign(Spec):
     """A design of conversations, for `paribus turns --design`. Nothing of it is trained."""
 
-    question: str
+    question: Question
     """What is asked."""
     n_turns: Count = 10
     """Number of turns."""

@@ -115,11 +115,8 @@ def print_judged(plan: Plan, page: Console) -> None:
 
 def print_unused_allowances(plan: Plan, page: Console) -> None:
     """Print each entry under `allow` or `compound` that is not needed."""
-    for path in plan.unused_allowances:
-        page.print(
-            f"allow      {path} is not needed: nothing there is a confound",
-            soft_wrap=True,
-        )
+    for path, reason in plan.unused_allowances.items():
+        page.print(f"allow      {path} is not needed: {reason}", soft_wrap=True, markup=False)
     for name in plan.unused_reasons:
         page.print(
             f"compound   {name} is not needed: it differs in one factor",
