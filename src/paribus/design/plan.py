@@ -18,6 +18,8 @@ from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.budget_groups import (
     BudgetGroups,
     budget_groups,
+    budget_steps,
+    describe_missed_budgets,
     mark_total_lines,
     require_budget_over_stages,
     require_room_for_last_stage,
@@ -203,11 +205,11 @@ def make_plan(
     require_unseen_tasks(design, arms)
     findings = judge_pairs(design, arms, opener)
     written_lines = field_lines(design, arms, findings)
-    _refuse_confounds(written_lines)
+    _refuse_confounds(design, written_lines)
     sizes = match_sizes(arms)
     unequal = unequal_sizes(design, arms, sizes, compared_pairs(design))
     own_size_lines = size_lines(design, arms, unequal)
-    _refuse_confounds((*own_size_lines, *written_lines))
+    _refuse_confounds(design, (*own_size_lines, *written_lines))
     judged = judged_differences(design, arms, findings, unequal, opener)
     compounds = describe_compounds(design, arms, judged)
     if compounds:
@@ -236,7 +238,7 @@ def make_plan(
         *_control_lines(design, arms, ready, findings, unequal, groups),
         *lines_of_items,
     )
-    _refuse_confounds(lines)
+    _refuse_confounds(design, lines)
     rungs = plan_rungs(design, ready, opener, text)
     here = run_environment(device, execution.n_jobs)
     return Plan(
@@ -265,7 +267,7 @@ def run_environment(device: torch.device, n_jobs: int) -> dict[str, Any]:
     return alone
 
 
-def _refuse_confounds(lines: Sequence[ControlLine]) -> None:
+def _refuse_confounds(design: Design, lines: Sequence[ControlLine]) -> None:
     of_fields = []
     for line in lines:
         if line.path not in QUANTITIES and not is_inside(line.path, CUT_CONTEXTS):
@@ -274,6 +276,7 @@ def _refuse_confounds(lines: Sequence[ControlLine]) -> None:
         *describe_confounds(of_fields),
         *describe_text_confounds(lines),
         *describe_cut_confounds(lines),
+        *describe_missed_budgets(lines, design.budget),
     )
     if confounds:
         raise ConfoundError(confounds, lines)
@@ -292,9 +295,7 @@ def _apply_budget(
     for arm in arms:
         first = firsts.setdefault(groups[arm.name], arm)
         goal = first.total(design.budget)
-        per_step = getattr(arm.step_cost, design.budget)
-        before = arm.total(design.budget) - per_step * arm.n_steps  # in earlier stages
-        n_steps = round((goal - before) / per_step)
+        n_steps = round(budget_steps(design.budget, first, arm, first.n_steps))
         require_room_for_last_stage(design.budget, first, arm, goal, n_steps)
         planned_arms.append(_with_n_steps(arm, max(1, n_steps)))
     return planned_arms

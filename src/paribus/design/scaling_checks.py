@@ -1,6 +1,6 @@
 """The recipe of every arm at the length of its runs: what is counted in steps keeps its share of
 them where arms of a design differ in length, and in a shorter run too. A sweep that is another
-recipe tunes another run.
+recipe, or hardly trains, tunes another run.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from math import ceil
 
 from paribus.design.arms import Arm
 from paribus.design.quantities import PlannedArm
@@ -24,6 +25,9 @@ from paribus.spec.training import (
 )
 
 SCALED_NOTE = "in proportion to the steps"
+# Updates of a sweep run, or half of those that its run has. With fewer, a warm-up of a fifth is
+# under four steps, and the best rate is the one that comes down fastest, not that of the run.
+MIN_SWEEP_STEPS = 20
 
 
 def scale_recipes(
@@ -50,7 +54,8 @@ def scale_recipes(
                 is_usual = getattr(written, name) == getattr(usual, name)
                 recipe = usual if is_usual and not is_own else written
                 scaled = scaled_training(recipe, stage.training.n_steps)
-                changes[name] = getattr(scaled, name)
+                least = min(1, getattr(recipe, name))  # a short warm-up is not none
+                changes[name] = max(least, getattr(scaled, name))
             training = stage.training.model_copy(update=changes)
             stages.append(stage.model_copy(update={"training": training}))
         run = own.run.model_copy(update={"stages": tuple(stages)})
@@ -99,7 +104,7 @@ def _warmup_faults(arm: PlannedArm, number: int, training: Training) -> Iterator
 
 def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
     """SpecError where a schedule is counted from the end of a warm-up that a shorter run would
-    not have.
+    not have, or a sweep has too few steps.
     """
     shares = {"lengths": min(design.lengths or (1.0,))}
     if design.tune is not None:
@@ -118,8 +123,48 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
                 f" {warmup}, which leaves no warm-up in a run over {share:g} of the steps"
                 f" ({field}): it would be another recipe; use a longer warm-up, or {field} of 1"
             )
+    problems += _short_sweeps(design, arms)
     if problems:
         raise SpecError(problems)
+
+
+def fewest_sweep_steps(n_steps: int) -> int:
+    """The fewest steps in which a sweep may stand for runs of so many."""
+    return min(MIN_SWEEP_STEPS, ceil(n_steps / 2))
+
+
+def _short_sweeps(design: Design, arms: Sequence[PlannedArm]) -> Iterator[str]:
+    """The stages whose rates would be tuned in a handful of steps, each by its shortest sweep."""
+    if design.tune is None:
+        return
+    shortest: dict[str, tuple[int, PlannedArm, int]] = {}
+    shares: dict[str, float] = {}
+    for arm in arms:
+        for number, stage in enumerate(arm.run.stages):
+            is_last = stage is arm.run.last
+            field = "last_share" if is_last and design.tune.last_share is not None else "share"
+            n_steps = stage.training.n_steps
+            n_swept = steps_of_share(n_steps, design.tune.share_of(is_last))
+            least = fewest_sweep_steps(n_steps)
+            if n_swept < least:
+                shares[field] = max(shares.get(field, 0.0), ceil(100 * least / n_steps) / 100)
+                shortest[field] = min(
+                    shortest.get(field, (n_swept, arm, number)), (n_swept, arm, number), key=_first
+                )
+    for field, (n_swept, arm, number) in shortest.items():
+        n_steps = arm.run.stages[number].training.n_steps
+        stage = f" of its stage {number}" if len(arm.run.stages) > 1 else ""
+        yield (
+            f"tune.{field} is {getattr(design.tune, field):g}, so that the rate of {arm.name} is"
+            f" tuned in runs of {n_swept} of the {n_steps} steps{stage}, and"
+            f" {fewest_sweep_steps(n_steps)} are needed: so short a run tells which rate falls"
+            f" fastest, not which is best; use tune.{field} = {shares[field]:g} or more, or more"
+            " n_steps"
+        )
+
+
+def _first(sweep: tuple[int, PlannedArm, int]) -> int:
+    return sweep[0]
 
 
 def _loses_warmup(arm: PlannedArm, share: float) -> bool:

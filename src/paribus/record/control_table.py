@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self
 
 MATCH_SHIFT = "moved by the match"  # a line of a quantity: what a match moved beside its size
+UPDATES = "updates of the weights"  # a line of a quantity, where a budget leaves them unequal
 
 
 class Mark(StrEnum):
