@@ -1,13 +1,17 @@
 """Budgets that whole steps cannot meet, and what an equal budget leaves unequal."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from paribus.analyse.control_faults import control_faults
+from paribus.design import described
 from paribus.errors import ConfoundError
 from paribus.record import ControlLine, Mark
 from paribus.record.control_table import UPDATES
+from paribus.record.plan import parse_plan
 
 BATCHES = """
 factor = "training.n_sequences"
@@ -103,3 +107,18 @@ def test_half_of_the_updates_are_said(plan_design: Any, text: str) -> None:
     )
     same = 'factor = "architecture.mask"\n[arms.plain]\n[arms.w]\n'
     assert UPDATES not in _lines(plan_design(f'{same}architecture.mask = "causal & window(5)"'))
+
+
+def test_a_report_misses_what_a_hand_took_out(plan_design: Any) -> None:
+    reason = 'allow = { tokens_read = "one step is meant" }\n'
+    table = described(plan_design(reason + BATCHES.format(71)))
+    lines = table["control"]
+    assert control_faults(parse_plan(table, Path("plan.json"))) == ()
+    table["control"] = [line for line in lines if line["path"] != UPDATES]
+    (fault,) = control_faults(parse_plan(table, Path("plan.json")))
+    assert fault.endswith(f"1 line is missing, such as that of {UPDATES}")
+    table["control"] = [
+        {**line, "mark": Mark.MATCHED} if line["mark"] == Mark.CONFOUND else line for line in lines
+    ]
+    (fault,) = control_faults(parse_plan(table, Path("plan.json")))
+    assert fault.endswith("tokens_read in all is marked matched, and the arms miss the budget")

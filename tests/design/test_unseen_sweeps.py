@@ -34,7 +34,7 @@ def planned(folder: Path, unseen: bool = True, shuffled: bool = True) -> Plan:
     table: Table = {
         "question": "Does tuning help with what it does not teach?",
         "base": {
-            "architecture": {**ARCHITECTURE, "n_layers": 1},
+            "architecture": {**ARCHITECTURE, "n_layers": 2},
             "training": TRAINING,
             "corpus": {"sources": [{**COPYING, "form": "text"}]},
             "stages": {
@@ -52,11 +52,10 @@ def planned(folder: Path, unseen: bool = True, shuffled: bool = True) -> Plan:
         },
         "budget": "bytes_read",
         "seeds": 3,
-        "tune": {"n_seeds": N_SEEDS, "n_rates": N_RATES, "share": 0.25, "last_share": 0.5},
+        "tune": {"n_seeds": N_SEEDS, "n_rates": N_RATES, "share": 0.5, "last_share": 0.75},
         "primary": {"measure": {"kind": "task", "task": task, "unseen": unseen}, "margin": 5.0},
     }
     if not shuffled:
-        table["base"]["architecture"]["n_layers"] = 2  # one layer shows the same to what is scored
         window = {"architecture": {"mask": "causal & window(5)"}}
         table["arms"]["control"] = {"stages": {"1": window}}
         table["factor"] = "stages.1.architecture.mask"
@@ -80,10 +79,10 @@ def test_a_task_that_must_be_unseen_is_not_asked_in_any_sweep(plan: Plan) -> Non
 
 def test_the_sweep_of_the_last_stage_may_be_of_another_length(plan: Plan) -> None:
     n_steps = plan.arms[0].n_steps
-    assert {cell.n_steps for cell in sweep_cells(plan, [0.1])} == {n_steps // 2}
+    assert {cell.n_steps for cell in sweep_cells(plan, [0.1])} == {n_steps * 3 // 4}
     earlier = sweep_cells(plan, [0.1], is_last=False)
-    assert {cell.n_steps for cell in earlier} == {n_steps // 4}
-    assert "over 25% of the steps, 50% in the last stage" in (tuning_description(plan.design) or "")
+    assert {cell.n_steps for cell in earlier} == {n_steps // 2}
+    assert "over 50% of the steps, 75% in the last stage" in (tuning_description(plan.design) or "")
 
 
 def test_a_control_that_is_taught_wrongly_is_not_swept(plan: Plan) -> None:

@@ -31,7 +31,13 @@ from paribus.analyse.text_read import (
 )
 from paribus.errors import SpecError
 from paribus.record import ControlLine, Mark
-from paribus.record.control_table import CUT_CONTEXTS, CUT_TOLERANCE, QUESTION_PARAMETERS
+from paribus.record.control_table import (
+    BUDGET_TOLERANCE,
+    CUT_CONTEXTS,
+    CUT_TOLERANCE,
+    QUESTION_PARAMETERS,
+    UPDATES,
+)
 from paribus.record.plan import ArmRecord, PlanRecord, WorkQuantity
 from paribus.spec import resolve
 from paribus.spec.contrasts import ArmPair, default_contrasts, opposed_arms
@@ -183,6 +189,24 @@ class _ControlCheck:
                 path = f"{CUT_CONTEXTS}.others.{place - 1}" if place else CUT_CONTEXTS
                 self.needed_lines.append(path)
         self.needed_lines += self._match_lines()
+        updates = {
+            name: sum(stage.training.n_steps for stage in run.stages) for name, run in runs.items()
+        }
+        if self.design.get("budget") is not None and self._is_far_apart(updates):
+            for name, own in updates.items():
+                self.quantities[name][UPDATES] = own
+
+    def _is_far_apart(self, totals: Mapping[str, float]) -> bool:
+        """Do two arms that are compared, of as many stages, differ by more than a budget may?"""
+        for arm, against in self._pairs:
+            is_known = {arm, against} <= totals.keys() and self._has_as_many_stages(arm, against)
+            if is_known and abs(totals[arm] / totals[against] - 1) > BUDGET_TOLERANCE:
+                return True
+        return False
+
+    def _has_as_many_stages(self, arm: str, other: str) -> bool:
+        arms = self.plan.arms
+        return len(arms[arm].run.stages) == len(arms[other].run.stages)
 
     @cached_property
     def _runs(self) -> dict[str, RunSpec]:
@@ -305,6 +329,10 @@ class _ControlCheck:
                 return
         if line.mark == Mark.EQUAL and _differs(list(values.values())):
             yield f"{line.path} is marked equal, and its values differ"
+        is_budget = line.path == f"{self.design.get('budget')} in all"
+        is_met = line.mark == Mark.CONFOUND or not is_fourth_edition(self.plan)
+        if is_budget and not is_met and self._is_far_apart(line.values):
+            yield f"{line.path} is marked {line.mark.meaning}, and the arms miss the budget"
         if line.path == _BYTES_LINE and line.mark != Mark.CONFOUND and self._text_is_a_confound:
             yield f"{line.path} is marked {line.mark.meaning}, and could have been equal"
 

@@ -19,7 +19,7 @@ from typing import get_args
 from paribus.design.quantities import TOTALS_TOLERANCE, PlannedArm, full_quantity_name
 from paribus.errors import SpecError
 from paribus.record import ControlLine, Mark
-from paribus.record.control_table import UPDATES
+from paribus.record.control_table import BUDGET_TOLERANCE, UPDATES
 from paribus.spec.contrasts import Weights
 from paribus.spec.design import (
     ArmPair,
@@ -31,7 +31,6 @@ from paribus.spec.design import (
 )
 
 BudgetGroups = Mapping[str, int]  # the group of each arm
-BUDGET_TOLERANCE = 0.02  # of a budget, between two arms that are compared, and of updates
 
 
 def budget_groups(design: Design, arms: Sequence[PlannedArm]) -> BudgetGroups:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 MATCH_SHIFT = "moved by the match"  # a line of a quantity: what a match moved beside its size
 UPDATES = "updates of the weights"  # a line of a quantity, where a budget leaves them unequal
+BUDGET_TOLERANCE = 0.02  # of a budget, between two arms that are compared, and of their updates
 
 
 class Mark(StrEnum):
