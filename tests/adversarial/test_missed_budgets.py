@@ -72,7 +72,7 @@ def test_a_reason_lets_it_pass_and_stands_in_the_table(plan_design: Any) -> None
     plan = plan_design(f'allow = {{ tokens_read = "one step is meant" }}\n{BATCHES.format(71)}')
     line = _lines(plan)["tokens_read in all"]
     assert (line.mark, line.allowed) == (Mark.CONFOUND, "one step is meant")
-    assert plan.unused_allowances == ()
+    assert not plan.unused_allowances
 
 
 def test_a_warm_up_in_proportion_is_never_none(plan_design: Any) -> None:
