@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,7 +16,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import t
 
+from paribus.design.arms import arms_of
+from paribus.design.control import judge_pairs
 from paribus.design.design_files import designs_folder, shipped_designs
+from paribus.design.judged_pairs import judged_differences, unequal_sizes
+from paribus.design.ready_arms import match_sizes
+from paribus.record import JudgedDifference
+from paribus.record.file_names import PLAN_FILE
+from paribus.record.plan import parse_plan
+from paribus.spec.design import compared_pairs
 from paribus.spec.design_reading import load_design
 from paribus.spec.must import parse_claim
 from paribus.spec.probes import PROBES
@@ -33,7 +42,7 @@ VERDICTS |= {"at floor", "at ceiling", "manipulation not shown", "bimodal"}
 UNDECIDED = {"inconclusive", "unstable", "no verdict", "withheld", "at floor", "at ceiling"}
 UNDECIDED |= {"manipulation not shown", "bimodal"}
 FIELDS = {"source", "claim", "tested_by", "pairs", "supported_by", "status", "verdict"}
-OPTIONAL_FIELDS = {"reported", "elsewhere", "must"}
+OPTIONAL_FIELDS = {"compound", "reported", "elsewhere", "must"}
 OF_A_KEPT_STUDY = {"regime", "kept"}
 KEPT = [claim for claim in CLAIMS if "kept" in claim]
 JUDGED = [claim for claim in KEPT if claim["status"] != "not tested as made"]
@@ -211,6 +220,34 @@ def test_the_status_follows_from_the_words_of_the_kept_study(claim: Claim) -> No
         assert claim["status"] == "contradicted"
     else:
         assert claim["status"] == "undecided"
+
+
+@cache
+def judged_in(source: str) -> dict[tuple[str | None, str | None], JudgedDifference]:
+    """What each judged pair differs in, counted as for a plan of today: of the design in the plan
+    of a kept study, or of a shipped design.
+    """
+    if (ROOT / source).is_dir():
+        plan = json.loads((ROOT / source / PLAN_FILE).read_text("utf-8"))
+        design = load_design(parse_plan(plan, Path(PLAN_FILE)).design.table)
+    else:
+        design = load_design(designs_folder() / f"{source}.toml")
+    arms = arms_of(design)
+    sizes = unequal_sizes(design, arms, match_sizes(arms), compared_pairs(design))
+    judged = judged_differences(design, arms, judge_pairs(design, arms), sizes)
+    return {(one.arm, one.against): one for one in judged}
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=name_claim)
+def test_a_claim_says_which_of_its_pairs_differ_in_several_factors(claim: Claim) -> None:
+    judged = judged_in(claim.get("kept", claim["tested_by"]))
+    compound = []
+    for arm, against in claim["pairs"]:
+        difference = judged[arm, against]
+        assert difference.kind in ("simple", "compound")
+        if difference.is_compound:
+            compound.append({"pair": [arm, against], "factors": list(difference.factors)})
+    assert claim.get("compound", []) == compound
 
 
 def earlier_tokens(claim: Claim, arm: str) -> float:

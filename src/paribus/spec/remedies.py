@@ -39,7 +39,7 @@ def remedy(error: ErrorDetails) -> str:
     """What would do, in our words and not in those of the library that found the fault."""
     kind = error["type"]
     if kind == "string_pattern_mismatch":
-        return PATTERN_REMEDIES[error["ctx"]["pattern"]]
+        return PATTERN_REMEDIES[error.get("ctx", {})["pattern"]]
     if kind in LIMIT_REMEDIES:
         return LIMIT_REMEDIES[kind].format(
             **{name: _as_integer(value) for name, value in error.get("ctx", {}).items()}
