@@ -161,7 +161,8 @@ def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path
     pairs = [row for row in judged if row["contrast"] is None and row["verdict"] not in CONTROL]
     assert tuple((row["arm"], row["against"]) for row in pairs) == judged_pairs(design)
     assert [row["verdict"] in CONTROL for row in judged].count(True) == 1
-    assert all(row["gain"] is not None for row in judged)
+    for row in judged:  # of so short runs some learn and some do not; then there is no mean
+        assert (row["gain"] is None) == (row["verdict"] == "bimodal")
     complete(table, design, f"{name}-smoke")
 
 
