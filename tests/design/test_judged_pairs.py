@@ -76,7 +76,7 @@ def test_designs_that_come_along_say_which_comparisons_are_compound(
     lines = (*size_lines(design, arms, unequal), *field_lines(design, arms, findings))
     assert describe_confounds(lines) == ()
     judged = judged_differences(design, arms, findings, unequal)
-    assert describe_compounds(design, arms, judged) == ()
+    assert describe_compounds(design, arms, judged, unequal) == ()
     assert unused_reasons(design, judged) == ()
 
 

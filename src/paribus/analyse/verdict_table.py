@@ -45,8 +45,13 @@ def _difference_columns(row: Row, plan: PlanRecord) -> Row:
     """
     own = plan.difference_of(row["arm"], row["against"], contrast=row["contrast"])
     if own is None:  # the control or a check, which are not judged
-        return {"differs_in": None, "kind": None, "compound": None}
-    return {"differs_in": ", ".join(own.factors), "kind": own.kind, "compound": own.reason}
+        return {"differs_in": None, "kind": None, "compound": None, "allowed": None}
+    return {
+        "differs_in": ", ".join(own.factors),
+        "kind": own.kind,
+        "compound": own.reason,
+        "allowed": ", ".join(own.allowed) or None,
+    }
 
 
 def _arm_row(arm: ArmFinding) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,8 @@ def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm,
     loaded_arms: dict[str, _LoadedArm] = {}
     for name, table in tables.items():
         try:
+            if name == design.baseline:
+                _require_own_size(_read_match(table.get("match")))
             loaded_arms[name] = _load_arm(design, dict(table), open_begin)
         except SpecError as fault:
             for problem in dict.fromkeys(fault.problems):
@@ -81,7 +84,35 @@ def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm,
             numbers_stages=numbers_stages,
         )
         arms.append(arm)
+    _require_different_levels(design, arms)
     return tuple(sorted(arms, key=lambda arm: arm.name != design.baseline))
+
+
+def _require_own_size(match: Match | None) -> None:
+    """SpecError where the baseline is said to be several times its own size."""
+    if match is not None and match.times != 1:
+        raise SpecError(
+            f"match.times is {match.times:g}, but this is the baseline, to whose size the others"
+            " are brought; leave times out here, or name another baseline"
+        )
+
+
+def _require_different_levels(design: Design, arms: Sequence[Arm]) -> None:
+    """SpecError where two levels of a factor come to the same runs."""
+    if not design.factors:
+        return
+    problems: dict[str, None] = {}
+    for one, other in itertools.combinations(arms, 2):
+        if one.table != other.table or one.match != other.match:
+            continue
+        for factor, level in one.levels.items():
+            if level != other.levels[factor]:
+                problems[
+                    f"factors.{factor}: the levels {level!r} and {other.levels[factor]!r} are"
+                    " equal: their arms are the same runs; change one of them, or leave it out"
+                ] = None
+    if problems:
+        raise SpecError(list(problems))
 
 
 def describe_problems(problems: Mapping[str, Sequence[str]], n_arms: int) -> list[str]:

@@ -43,7 +43,7 @@ from paribus.objectives.source_target import fit_span_plan, possible_splits
 from paribus.spec import Experts, RelativeBias, ResolvedArchitecture, Stack, resolve
 from paribus.spec.architecture import LearnedPositions, NoBalance
 from paribus.spec.conversation import encodes_turns
-from paribus.spec.design import Design, leaves_of
+from paribus.spec.design import Design, control_arm, leaves_of
 from paribus.spec.objectives import (
     Continuation,
     LastToken,
@@ -100,6 +100,17 @@ def require_different_computations(design: Design, arms: Sequence[PlannedArm]) -
     problems = describe_first(twins, lambda pair: _describe_twins(design, *pair), "such pairs")
     if twins:
         raise SpecError(list(problems))
+
+
+def require_another_control(design: Design, arms: Sequence[PlannedArm]) -> None:
+    """SpecError where the control is the run of the baseline, under another name."""
+    name = control_arm(design)
+    runs = {arm.name: name_of_run(arm.run, arm.texts) for arm in arms}
+    if name is not None and runs[name] == runs[design.baseline]:
+        raise SpecError(
+            f"control is {name!r}, which is the same run as the baseline {design.baseline!r}, so it"
+            " cannot come out worse; let the arm differ in something that must do harm"
+        )
 
 
 def _computed_fields(design: Design, arm: PlannedArm) -> list[Any]:

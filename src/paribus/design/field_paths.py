@@ -19,6 +19,7 @@ from paribus.spec.design import MATCH_PATH, Design
 from paribus.spec.spelling import path_advice
 
 PRESET_PATH = "architecture.preset"
+MIN_WORDS, MIN_CHARACTERS = 3, 10  # of a reason
 
 
 def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
@@ -61,7 +62,15 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
         is_quantity = full_quantity_name(path) in quantities or is_inside(path, CUT_CONTEXTS)
         if path not in fields and not is_quantity:
             allowances.append(path)
+    tables = [path for path in design.allow if _is_table_of_all(path, arms)]
+
+    def say_table(path: str) -> str:
+        inside = _differing_leaves(path, arms)
+        shown = ", ".join(inside[:MAX_LISTED]) or "the fields that differ"
+        return f"allow has {path!r}, a whole table; name the fields inside that may differ: {shown}"
+
     problems = [
+        *describe_first(tables, say_table, "allowances of whole tables"),
         *describe_first(factors, say_factor, "factors that are no field"),
         *describe_first(allowances, say_allowance, "allowances of nothing that could differ"),
     ]
@@ -82,6 +91,41 @@ def _differing_fields(arms: Sequence[Arm], start: str = "") -> str:
     names = list(fields)
     more = [f"and {len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
     return ", ".join([*map(repr, names[:MAX_LISTED]), *more]) or "nothing does"
+
+
+def _is_table_of_all(path: str, arms: Sequence[Arm]) -> bool:
+    """Is a path a table that all arms have, and not a field? Whether a table is there that only
+    some of them have can be allowed.
+    """
+    if any(path in arm.leaves for arm in arms):
+        return False
+    return all(any(is_inside(leaf, path) for leaf in arm.leaves) for arm in arms)
+
+
+def _differing_leaves(path: str, arms: Sequence[Arm]) -> list[str]:
+    paths = dict.fromkeys(leaf for arm in arms for leaf in arm.leaves if is_inside(leaf, path))
+    baseline = arms[0].leaves
+    return [
+        leaf
+        for leaf in paths
+        if any(arm.leaves.get(leaf) != baseline.get(leaf) for arm in arms[1:])
+    ]
+
+
+def require_reasons(design: Design) -> None:
+    """SpecError where a reason is no reason: too short to say why."""
+    problems = []
+    for field, reasons in (("allow", design.allow), ("compound", design.compound)):
+        for name, reason in reasons.items():
+            text = reason.strip()
+            has_words = len(text.split()) >= MIN_WORDS or not text.isascii()
+            if len(text) < MIN_CHARACTERS or not has_words:
+                problems.append(
+                    f'{field}."{name}" is {reason!r}, which is no reason; say why in'
+                    f" {MIN_WORDS} words or more, for every report shows it"
+                )
+    if problems:
+        raise SpecError(problems)
 
 
 def unused_allowances(design: Design, lines: Sequence[ControlLine]) -> dict[str, str]:

@@ -25,8 +25,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import log
 from typing import Any
 
+from paribus.design.added_tables import added_factors
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import BEGIN_PATH, begin_factors
 from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
@@ -34,6 +36,7 @@ from paribus.design.matching.size_match import SizeMatch
 from paribus.design.trials import ABSENT, differing_fields, entry_paths, forced_fields
 from paribus.errors import SpecError
 from paribus.record import ControlLine, JudgedDifference, Mark
+from paribus.spec import Architecture, resolve
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.contrasts import Weights, default_contrasts
 from paribus.spec.design import (
@@ -44,20 +47,28 @@ from paribus.spec.design import (
     declared_contrasts,
     judged_pairs,
     ladder_pairs,
+    leaves_of,
 )
-from paribus.spec.match import UNEQUAL_FROM, Match, match_lengths
+from paribus.spec.match import UNEQUAL_FROM, Match, MatchBy, match_lengths
+from paribus.spec.reading import parse_architecture
 from paribus.spec.size import architecture_size
 
 SHORT_TABLES = ("architecture.", "training.")  # left out before the name of a factor
+WRITTEN_SIZES: tuple[MatchBy, ...] = ("non_embedding_parameters", "inference_flops")
+WRITTEN_FROM = 1.25  # times; what kinds bring with them, such as a router, stays below
+TIMES_FROM = 0.005  # sizes that differ by more are another number of times the baseline's
 NOT_DECLARED = "sizes that are unequal on purpose are a factor: "
 
 
 @dataclass(frozen=True)
 class UnequalSize:
-    """Two arms whose sizes agree in nothing that they are matched by."""
+    """Two arms whose sizes agree in nothing that they are matched by, or compared as written in
+    nothing that they could be.
+    """
 
     by: str
     ratio: float  # how often the second's size the first has
+    cure: str = ""  # of arms as written: the setting with which sizes would be near
 
     @property
     def description(self) -> str:
@@ -106,7 +117,10 @@ def _pair_difference(
 
 
 def describe_compounds(
-    design: Design, arms: Sequence[Arm], differences: Sequence[JudgedDifference]
+    design: Design,
+    arms: Sequence[Arm],
+    differences: Sequence[JudgedDifference],
+    sizes: UnequalSizes,
 ) -> tuple[str, ...]:
     """Every judged comparison that differs in several factors, and of which the design does not
     say why, in three beats.
@@ -125,8 +139,39 @@ def describe_compounds(
         problems.append(
             f"{subject} {one.description}; judge arms that differ in one, or say why all of them"
             f' are meant: compound = {{ "{name}" = "why" }}{_describe_equal_values(one, by_name)}'
+            f"{_describe_near_size(one, sizes)}"
         )
     return tuple(problems)
+
+
+def _describe_near_size(one: JudgedDifference, sizes: UnequalSizes) -> str:
+    """What an arm could write so that both are of about one size."""
+    for pair in ((one.arm, one.against), (one.against, one.arm)):
+        if pair in sizes and sizes[pair].cure:
+            return f"; sizes are near with {sizes[pair].cure}"
+    return ""
+
+
+def name_allowed(
+    differences: Sequence[JudgedDifference],
+    design: Design,
+    arms: Sequence[Arm],
+    lines: Sequence[ControlLine],
+) -> tuple[JudgedDifference, ...]:
+    """Each with what differs between its arms besides, and is let pass."""
+    contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
+    named = []
+    for one in differences:
+        own = [one.arm, one.against]
+        if one.contrast is not None:
+            own = [name for name, weight in contrasts[one.contrast].items() if weight]
+        paths = []
+        for line in lines:
+            values = [line.values.get(str(name)) for name in own]
+            if line.allowed is not None and any(value != values[0] for value in values):
+                paths.append(line.path)
+        named.append(replace(one, allowed=_names(paths)))
+    return tuple(named)
 
 
 def _describe_equal_values(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
@@ -158,11 +203,14 @@ def unequal_sizes(
     pairs: Sequence[ArmPair],
 ) -> dict[ArmPair, UnequalSize]:
     """The pairs whose sizes are unequal on purpose: by a `match` of their own, by `times`, or
-    under a tolerance so wide that nothing is matched.
+    under a tolerance so wide that nothing is matched; as written, by a field of its own that one
+    kind has.
 
     A pair is of equal size if it agrees in one quantity that it is matched by. Arms that are
-    compared as written have the sizes that follow from the factor.
+    compared as written have the sizes that follow from the factor, where no other value of such a
+    field brings them near.
     """
+    by_name = {arm.name: arm for arm in arms}
     matches = {arm.name: _match_of(arm, design) for arm in arms}
     architectures = {}
     for arm, own in zip(arms, size_matches, strict=True):
@@ -181,9 +229,79 @@ def unequal_sizes(
                 except SpecError:  # an arm that is not matched so, and has no room for the text
                     continue
                 sizes.append(UnequalSize(by=by, ratio=first / second))
-        if sizes and all(abs(size.ratio - 1) > UNEQUAL_FROM for size in sizes):
+        least = UNEQUAL_FROM if _times(matches[pair[0]]) == _times(matches[pair[1]]) else TIMES_FROM
+        if sizes and all(abs(size.ratio - 1) > least for size in sizes):
             unequal[pair] = sizes[0]
+        if not sizes:
+            written = _written_size(by_name[pair[0]], by_name[pair[1]], length)
+            unequal |= {} if written is None else {pair: written}
     return unequal
+
+
+def _times(match: Match | None) -> float:
+    """How often the baseline's size a match asks for."""
+    return 1.0 if match is None else match.times
+
+
+def _written_size(first: Arm, second: Arm, length: int) -> UnequalSize | None:
+    """What two arms that are compared as written are of unequal size by, if another value of a
+    field that only one of their kinds has would bring them near.
+    """
+    ratios = _size_ratios(first.run.architecture, second.run.architecture, length)
+    if not _are_far(ratios):
+        return None
+    _, dependents = differing_fields(first.table, second.table)
+    best: tuple[float, str] | None = None
+    for path in dependents:
+        arm, other = (first, second) if path in leaves_of(first.table) else (second, first)
+        value = _value_at(arm, path)
+        if not path.startswith("architecture.") or type(value) is not int or value < 1:
+            continue
+        for candidate in sorted({max(1, round(value * 2 ** (n / 4))) for n in range(-32, 33)}):
+            changed = _with_field(arm.run.architecture, path, candidate)
+            if changed is None:
+                continue
+            own = _size_ratios(changed, other.run.architecture, length)
+            if own and not _are_far(own):
+                distance = min(abs(log(ratio)) for ratio in own.values())
+                best = min(filter(None, (best, (distance, f"{path} = {candidate} in {arm.name}"))))
+    if best is None:
+        return None
+    return UnequalSize(by="inference_flops", ratio=ratios["inference_flops"], cure=best[1])
+
+
+def _size_ratios(one: Architecture, other: Architecture, length: int) -> dict[str, float]:
+    """How often the second's size the first has; nothing where one has no room for the text."""
+    n_input = length // 2
+    ratios = {}
+    for by in WRITTEN_SIZES:
+        try:
+            sizes = [architecture_size(own, by, n_input, length - n_input) for own in (one, other)]
+        except SpecError:
+            return {}
+        ratios[by] = sizes[0] / sizes[1]
+    return ratios
+
+
+def _are_far(ratios: Mapping[str, float]) -> bool:
+    """Are two arms as written of another size in everything that could be equal?"""
+    return bool(ratios) and all(abs(log(one)) > log(WRITTEN_FROM) for one in ratios.values())
+
+
+def _with_field(architecture: Architecture, path: str, value: int) -> Architecture | None:
+    """An architecture with another value at a path of a run; None where it is refused."""
+    table = architecture.model_dump(mode="json")
+    *outer, last = path.split(".")[1:]
+    inner = table
+    for key in outer:
+        inner = inner[key]
+    inner[last] = value
+    try:
+        changed = parse_architecture(table)
+        resolve(changed)
+    except SpecError:
+        return None
+    return changed
 
 
 def _match_of(arm: Arm, design: Design) -> Match | None:
@@ -195,6 +313,7 @@ def _match_of(arm: Arm, design: Design) -> Match | None:
 
 def size_lines(design: Design, arms: Sequence[Arm], sizes: UnequalSizes) -> tuple[ControlLine, ...]:
     """A line on what the arms are matched by, where some are of unequal size on purpose."""
+    sizes = {pair: size for pair, size in sizes.items() if not size.cure}
     if not sizes:
         return ()
     values = {arm.name: _describe_match(_match_of(arm, design)) for arm in arms}
@@ -249,10 +368,12 @@ def _factors_by_pair(
         for path in paths:
             if path not in forced and path != BEGIN_PATH:
                 own += entry_paths(path, _value_at(first, path), _value_at(second, path))
+                inside = _added_factors(path, first, second)
+                own += [one for one in inside if design.tune is None or not is_rate_path(one)]
         if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:
             begun = begin_factors(first, second, BEGIN_PATH in listed, open_begin)
             own += [path for path in begun if path.removeprefix(f"{BEGIN_PATH}.") not in own]
-        if pair in sizes and MATCH_PATH in listed:
+        if pair in sizes and (MATCH_PATH in listed or sizes[pair].cure):
             own.append(MATCH_PATH)
         factors[pair] = own
     return factors
@@ -264,6 +385,14 @@ def _place(listed: Sequence[str], path: str) -> int:
         if path == own or path.startswith(f"{own}."):
             return place
     return len(listed)
+
+
+def _added_factors(path: str, first: Arm, second: Arm) -> tuple[str, ...]:
+    """What a table that only one of two arms has changes beside being there."""
+    has_table = [isinstance(_value_at(arm, path), Mapping) for arm in (first, second)]
+    if has_table[0] == has_table[1]:
+        return ()
+    return added_factors(path, *((first, second) if has_table[0] else (second, first)))
 
 
 def _value_at(arm: Arm, path: str) -> Any:

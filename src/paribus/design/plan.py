@@ -13,6 +13,7 @@ from typing import Any, get_args
 import torch
 
 from paribus.corpus import TokenisedCorpus, prepare_corpus
+from paribus.design.added_tables import require_seen_sources
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.budget_groups import (
@@ -24,7 +25,7 @@ from paribus.design.budget_groups import (
     require_budget_over_stages,
     require_room_for_last_stage,
 )
-from paribus.design.computation import require_different_computations
+from paribus.design.computation import require_another_control, require_different_computations
 from paribus.design.control import (
     FindingsByPair,
     describe_confounds,
@@ -32,12 +33,13 @@ from paribus.design.control import (
     is_inside,
     judge_pairs,
 )
-from paribus.design.field_paths import require_known_paths, unused_allowances
+from paribus.design.field_paths import require_known_paths, require_reasons, unused_allowances
 from paribus.design.item_checks import describe_cut_confounds, item_lines
 from paribus.design.judged_pairs import (
     UnequalSizes,
     describe_compounds,
     judged_differences,
+    name_allowed,
     size_lines,
     unequal_sizes,
     unused_reasons,
@@ -202,6 +204,8 @@ def make_plan(
     opener = partial(open_begin, runs=execution.workspace.runs_folder)
     arms = arms_of(design, opener)
     require_known_paths(design, arms)
+    require_reasons(design)
+    require_seen_sources(design, arms)
     require_unseen_tasks(design, arms)
     findings = judge_pairs(design, arms, opener)
     written_lines = field_lines(design, arms, findings)
@@ -211,7 +215,7 @@ def make_plan(
     own_size_lines = size_lines(design, arms, unequal)
     _refuse_confounds(design, (*own_size_lines, *written_lines))
     judged = judged_differences(design, arms, findings, unequal, opener)
-    compounds = describe_compounds(design, arms, judged)
+    compounds = describe_compounds(design, arms, judged, unequal)
     if compounds:
         raise ConfoundError(compounds, (*own_size_lines, *written_lines))
     datasets: dict[str, TokenisedCorpus] = {}
@@ -230,6 +234,7 @@ def make_plan(
     groups = budget_groups(design, ready)
     ready = scale_recipes(design, arms, _apply_budget(design, ready, groups))
     require_different_computations(design, ready)
+    require_another_control(design, ready)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
@@ -251,7 +256,7 @@ def make_plan(
             *ladder_lines(design, ready),
             *machine_lines(ready, here, device),
         ),
-        judged=judged,
+        judged=name_allowed(judged, design, arms, lines),
         environment=here,
         seeds=seeds,
         tasks=tasks,

@@ -74,6 +74,7 @@ class JudgedDifference:
     against: str | None = None
     contrast: str | None = None
     reason: str | None = None  # why a compound one is meant
+    allowed: tuple[str, ...] = ()  # in words: what differs besides, and is let pass
 
     @property
     def is_compound(self) -> bool:
@@ -81,14 +82,29 @@ class JudgedDifference:
 
     @property
     def mark(self) -> str:
-        """What stands beside the word of a verdict in a table; nothing unless it is compound."""
+        """What stands beside the word of a verdict in a table; nothing where one factor differs and
+        nothing is allowed besides.
+        """
+        marks = []
         if self.is_compound:
-            return f"compound: {', '.join(self.factors)}"
-        return ""
+            marks.append(f"compound: {', '.join(self.factors)}")
+        if self.allowed:
+            marks.append(self._allowance)
+        return "; ".join(marks)
 
     @property
     def description(self) -> str:
         """What it differs in, as a clause without its subject."""
+        if self.allowed:
+            return f"{self._difference}; {self._allowance}"
+        return self._difference
+
+    @property
+    def _allowance(self) -> str:
+        return f"and, allowed: {', '.join(self.allowed)}"
+
+    @property
+    def _difference(self) -> str:
         match self.kind:
             case "simple":
                 return f"differs in {self.factors[0]}"

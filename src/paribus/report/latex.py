@@ -187,7 +187,7 @@ def _judgement_cells(arm: ArmFinding, report: ReportData) -> tuple[str, str, str
     if arm.against != report.findings.baseline:
         verdict += f" (against {arm.against})"
     difference = report.plan.difference_of(arm.name, arm.against)
-    if difference is not None and difference.is_compound:
+    if difference is not None and difference.mark:
         verdict += f"; {difference.mark}"
     if comparison is None:
         return DASH, DASH, verdict

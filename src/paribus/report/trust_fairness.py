@@ -51,9 +51,11 @@ def factor_checks(report: ReportData) -> Iterator[TrustCheck]:
 
 
 def compound_comparisons(report: ReportData) -> Iterator[str]:
-    """Every comparison and contrast that differs in several factors at once, with the reason."""
+    """Every comparison and contrast that differs in several factors at once, or in something that
+    is allowed, with the reason.
+    """
     for one in report.plan.judged:
-        if not one.is_compound:
+        if not one.mark:
             continue
         if one.contrast is None:
             name = f"{quote_arm(str(one.arm))} against {quote_arm(str(one.against))}"

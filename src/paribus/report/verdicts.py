@@ -86,8 +86,8 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
 
 
 def with_factors(headline: str, difference: JudgedDifference | None) -> str:
-    """A headline, with the factors that differ where there are several."""
-    if difference is None or not difference.is_compound:
+    """A headline, with what differs where that is several factors, or something is allowed."""
+    if difference is None or not difference.mark:
         return headline
     return f"{headline} ({difference.description})"
 

@@ -1,0 +1,158 @@
+"""What an added encoder or an added stage holds beside being there counts, and so does its size.
+
+As it comes by default, such a table is one factor. A design that hides the source from an encoder,
+or trains the added stage otherwise than the stage that both arms have, says so or is refused.
+"""
+
+import re
+
+import pytest
+
+from paribus.errors import ConfoundError, SpecError
+
+TOGETHER = "; the effect is of all of them together"
+ENCODER = """
+factor = "architecture.encoder"
+match = "nothing"
+budget = "tokens_read"
+allow = {{ "cut contexts" = "windows are asked about" }}
+[arms.plain]
+[arms.other]
+architecture.encoder = {}
+"""
+STAGE = """
+factor = "stages.1"
+allow = {{ tokens_read = "what the stage adds is asked" }}
+{}
+[[base.stages]]
+kind = "pretrain"
+[[base.stages]]
+kind = "adapt"
+objective = "causal"
+architecture = {}
+training = {}
+[arms.plain]
+stages.1 = false
+[arms.other]
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoder", "factors"),
+    [
+        ('{ mask = "causal & window(3)" }', "encoder, encoder.mask"),
+        ("{ shared = true }", "encoder, encoder.shared"),
+        ('{ cross_form = "merged" }', "encoder, encoder.cross_form"),
+    ],
+)
+def test_what_an_added_encoder_changes_counts(plan_design, encoder: str, factors: str) -> None:
+    with pytest.raises(ConfoundError, match=f"differs in 2 factors: {re.escape(factors)};"):
+        plan_design(ENCODER.format(encoder))
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    ["{}", '{ mask = "causal" }', '{ cross_positions = "rotary" }', "{ n_layers = 2 }"],
+)
+def test_an_encoder_as_it_comes_or_like_the_decoder_is_one_factor(
+    plan_design, encoder: str
+) -> None:
+    (one,) = plan_design(ENCODER.format(encoder)).judged
+    assert one.factors == ("encoder",)
+
+
+def test_an_added_encoder_of_many_layers_is_of_another_size(plan_design) -> None:
+    said = (
+        r"3 factors: encoder, encoder\.n_layers, size \(\S+ × the inference flops\); .*; sizes are"
+    )
+    with pytest.raises(
+        ConfoundError, match=said + r" near with architecture\.encoder\.n_layers = "
+    ):
+        plan_design(ENCODER.format("{ n_layers = 12 }"))
+
+
+def test_a_source_is_hidden_in_the_control_alone(plan_design) -> None:
+    hidden = '{ cross = "nothing" }'
+    said = (
+        "arms.other: architecture.encoder.cross is 'nothing', which hides the source, and the arm"
+    )
+    with pytest.raises(SpecError, match=re.escape(said)):
+        plan_design(ENCODER.format(hidden))
+    beside = f"""
+    [arms.blind]
+    architecture.encoder = {hidden}
+    """
+    (one,) = plan_design('control = "blind"\n' + ENCODER.format("{}") + beside).judged
+    assert one.arm == "other"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "training", "factors"),
+    [
+        ('{ mask = "causal & window(5)" }', "{}", "stages.1.architecture.mask"),
+        ("{ dropout = 0.3 }", "{}", "stages.1.architecture.dropout"),
+        ("{}", "{ optimizer = { rate = 0.003 } }", "stages.1.training.optimizer.rate"),
+        (
+            "{}",
+            '{ optimizer = { kind = "adafactor", rate = 1e-2, decay = 0.1 } }',
+            "stages.1.training.optimizer",
+        ),
+        ("{}", '{ schedule = "constant" }', "stages.1.training.schedule"),
+    ],
+)
+def test_what_an_added_stage_does_otherwise_counts(
+    plan_design, architecture: str, training: str, factors: str
+) -> None:
+    said = re.escape(f"differs in 2 factors: stages.1, {factors}{TOGETHER}")
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(STAGE.format("", architecture, training))
+    meant = 'compound = { other = "fine-tuning has a recipe of its own" }'
+    (one,) = plan_design(STAGE.format(meant, architecture, training)).judged
+    assert one.reason == "fine-tuning has a recipe of its own"
+
+
+def test_an_added_stage_with_the_recipe_of_the_first_is_one_factor(plan_design) -> None:
+    (one,) = plan_design(STAGE.format("", "{}", "{ n_steps = 6 }")).judged
+    assert one.factors == ("stages.1",)
+
+
+SIZES = """
+factor = "{}"
+match = "nothing"
+budget = "tokens_read"
+[arms.plain]
+[arms.other]
+{}
+"""
+EXPERTS = (
+    'architecture.feed_forward = {{ kind = "experts", n_experts = {}, n_active = {}, d_expert = {},'
+    ' activation = "gelu_tanh", gated = false }}'
+)
+LATENT = (
+    'architecture.attention = {{ kind = "latent", n_heads = 2, d_latent = 8, d_content = 4,'
+    " d_rotary = 4, d_value = {} }}"
+)
+
+
+def test_experts_of_many_times_the_work_are_of_another_size(plan_design) -> None:
+    many = SIZES.format("architecture.feed_forward", EXPERTS.format(64, 32, 200))
+    with pytest.raises(
+        ConfoundError, match=r"2 factors: feed_forward, size .*; sizes are near with"
+    ):
+        plan_design(many)
+    honest = SIZES.format("architecture.feed_forward", EXPERTS.format(8, 2, 32))
+    (one,) = plan_design(honest).judged
+    assert one.factors == ("feed_forward",)
+
+
+def test_latents_of_many_channels_are_of_another_size(plan_design) -> None:
+    with pytest.raises(ConfoundError, match=r"attention\.d_value = \d+ in other"):
+        plan_design(SIZES.format("architecture.attention", LATENT.format(640)))
+    (one,) = plan_design(SIZES.format("architecture.attention", LATENT.format(8))).judged
+    assert one.factors == ("attention",)
+
+
+def test_a_factor_that_is_a_size_is_one_factor(plan_design) -> None:
+    deeper = "architecture.n_layers = 6"
+    (one,) = plan_design(SIZES.format("architecture.n_layers", deeper)).judged
+    assert one.factors == ("n_layers",)

@@ -1,0 +1,140 @@
+"""What `allow` lets pass is named beside each comparison, field by field and with a reason.
+
+And four ways to say something that then counts for nothing: two levels that are equal, a number of
+times the size that is nearly one, a baseline of twice its own size, a control that is the baseline.
+"""
+
+import re
+
+import pytest
+
+from paribus.errors import ConfoundError, SpecError
+
+DESIGN = """
+factor = ["architecture.mask"]
+match = "nothing"
+budget = "tokens_read"
+allow = {}
+[arms.plain]
+[arms.other]
+architecture.mask = "causal & window(5)"
+architecture.dropout = 0.9
+"""
+
+
+def test_what_is_allowed_is_named_beside_the_pair(plan_design) -> None:
+    allowed = DESIGN.format('{ "architecture.dropout" = "the paper has it so" }')
+    (one,) = plan_design(allowed).judged
+    assert one.allowed == ("dropout",)
+    assert one.description == "differs in mask; and, allowed: dropout"
+    assert one.mark == "and, allowed: dropout"
+    without = DESIGN.format("{}").replace("architecture.dropout = 0.9\n", "")
+    (one,) = plan_design(without).judged
+    assert (one.allowed, one.mark) == ((), "")
+
+
+def test_what_a_budget_leaves_unequal_is_named_too(plan_design) -> None:
+    longer = """
+    factor = "stages.1"
+    allow = { tokens_read = "what the stage adds is asked" }
+    [[base.stages]]
+    kind = "pretrain"
+    [[base.stages]]
+    kind = "adapt"
+    objective = "causal"
+    [arms.plain]
+    stages.1 = false
+    [arms.other]
+    """
+    (one,) = plan_design(longer).judged
+    assert one.description == "differs in stages.1; and, allowed: tokens_read in all"
+
+
+@pytest.mark.parametrize("table", ["architecture", "training"])
+def test_a_whole_table_cannot_be_allowed(plan_design, table: str) -> None:
+    said = f"allow has '{table}', a whole table; name the fields inside that may differ: {table}."
+    with pytest.raises(SpecError, match=re.escape(said)):
+        plan_design(
+            DESIGN.format(f'{{ {table} = "the paper has it so" }}') + "training.warmup = 3"
+        )
+
+
+@pytest.mark.parametrize("reason", ["x", ".", "why not", "so be it"])
+@pytest.mark.parametrize("field", ["allow", "compound"])
+def test_a_reason_says_why(plan_design, field: str, reason: str) -> None:
+    if field == "allow":
+        design = DESIGN.format(f'{{ "architecture.dropout" = "{reason}" }}')
+    else:
+        design = f'compound = {{ other = "{reason}" }}\n' + DESIGN.format("{}").replace(
+            'factor = ["architecture.mask"]',
+            'factor = ["architecture.mask", "architecture.dropout"]',
+        )
+    with pytest.raises(SpecError, match="which is no reason; say why in 3 words or more, for every"):
+        plan_design(design)
+    plan_design(design.replace(f'"{reason}"', '"as in the paper"'))
+
+
+@pytest.mark.parametrize("levels", ["0.1", "0.0"])
+def test_two_equal_levels_are_no_factor(plan_design, levels: str) -> None:
+    design = f"""
+    baseline = "causal+low"
+    match = "nothing"
+    [factors.mask]
+    path = "architecture.mask"
+    levels = ["causal", "prefix"]
+    [factors.dropout.levels]
+    low = {{ architecture = {{ dropout = 0.0 }} }}
+    high = {{ architecture = {{ dropout = {levels} }} }}
+    """
+    if levels == "0.1":
+        assert len(plan_design(design).arms) == 4
+        return
+    said = "factors.dropout: the levels 'low' and 'high' are equal: their arms are the same runs"
+    with pytest.raises(SpecError, match=said):
+        plan_design(design)
+
+
+TIMES = """
+factor = {}
+match = {{ by = "non_embedding_parameters", moves = "d_ff" }}
+budget = "tokens_read"
+[arms.plain]
+{}
+[arms.other]
+architecture.positions = "none"
+{}
+"""
+OWN = 'match = {{ by = "non_embedding_parameters", moves = "d_ff", times = {} }}'
+
+
+def test_a_number_of_times_that_is_nearly_one_is_a_size_on_purpose(plan_design) -> None:
+    nearly = TIMES.format('["architecture.positions"]', "", OWN.format(1.019))
+    with pytest.raises(ConfoundError, match="sizes that are unequal on purpose are a factor: other"):
+        plan_design(nearly)
+    (one,) = plan_design(TIMES.format('["architecture.positions"]', "", "")).judged
+    assert one.factors == ("positions",)
+
+
+def test_the_baseline_is_not_of_several_times_its_own_size(plan_design) -> None:
+    design = TIMES.format('["architecture.positions", "match"]', OWN.format(2), "")
+    said = r"match\.times is 2, but this is the baseline, to whose size the others are brought"
+    with pytest.raises(SpecError, match=said):
+        plan_design(design)
+    plan_design(TIMES.format('["architecture.positions"]', OWN.format(1), ""))
+
+
+def test_a_control_that_is_the_baseline_shows_nothing(plan_design) -> None:
+    design = """
+    factor = "architecture.mask"
+    control = "same"
+    [arms.plain]
+    [arms.window]
+    architecture.mask = "causal & window(5)"
+    [arms.same]
+    architecture.mask = "{}"
+    """
+    said = "control is 'same', which is the same run as the baseline 'plain', so it cannot come out"
+    with pytest.raises(SpecError, match=said):
+        plan_design(design.format("causal"))
+    (one,) = plan_design(design.format("causal & same_side")).judged
+    assert one.arm == "window"
