@@ -54,9 +54,7 @@ def test_what_a_budget_leaves_unequal_is_named_too(plan_design) -> None:
 def test_a_whole_table_cannot_be_allowed(plan_design, table: str) -> None:
     said = f"allow has '{table}', a whole table; name the fields inside that may differ: {table}."
     with pytest.raises(SpecError, match=re.escape(said)):
-        plan_design(
-            DESIGN.format(f'{{ {table} = "the paper has it so" }}') + "training.warmup = 3"
-        )
+        plan_design(DESIGN.format(f'{{ {table} = "the paper has it so" }}') + "training.warmup = 3")
 
 
 @pytest.mark.parametrize("reason", ["x", ".", "why not", "so be it"])

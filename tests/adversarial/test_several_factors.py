@@ -306,4 +306,4 @@ def test_a_reason_needs_a_name_and_words_and_a_need(plan_design) -> None:
         plan_design(design.format("others", "why"))
     with pytest.raises(SpecError, match=r"compound\.other has no reason; say why"):
         plan_design(design.format("other", " "))
-    assert plan_design(design.format("other", "why")).unused_reasons == ("other",)
+    assert plan_design(design.format("other", "it is meant so")).unused_reasons == ("other",)

@@ -139,7 +139,10 @@ def test_a_report_of_chains_names_the_stages_and_what_they_change(study):
 
 
 def test_a_budget_makes_the_totals_over_all_stages_equal(cache):
-    longer = {"arms.full.stages.0.training.n_steps": 12, "allow": {"stages.0.training": "a test"}}
+    longer = {
+        "arms.full.stages.0.training.n_steps": 12,
+        "allow": {"stages.0.training.n_steps": "to test it"},
+    }
     plan = plan_of(cache, {**longer, "budget": "tokens_read"})
     totals = {arm.name: round(arm.total("tokens_read")) for arm in plan.arms}
     assert totals["full"] == totals["causal"]

@@ -146,9 +146,9 @@ def describe_compounds(
 
 def _describe_near_size(one: JudgedDifference, sizes: UnequalSizes) -> str:
     """What an arm could write so that both are of about one size."""
-    for pair in ((one.arm, one.against), (one.against, one.arm)):
-        if pair in sizes and sizes[pair].cure:
-            return f"; sizes are near with {sizes[pair].cure}"
+    for pair, size in sizes.items():
+        if set(pair) == {one.arm, one.against} and size.cure:
+            return f"; sizes are near with {size.cure}"
     return ""
 
 
