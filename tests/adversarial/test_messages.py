@@ -45,14 +45,6 @@ tokenizer = { kind = "file", path = "%s" }
 architecture.mask = "prefix"
 corpus.tokenizer.path = "%s"
 """
-LENGTHS = """
-factor = "training.n_sequences"
-budget = "tokens_scored"
-allow = { bytes_read = "batches come whole", "training.z_loss" = "an old habit" }
-[arms.plain]
-[arms.other]
-training.n_sequences = 50
-"""
 STAGES = """
 factor = "stages.0.corpus.test"
 budget = "tokens_read"
@@ -168,10 +160,11 @@ def test_one_tokenizer_under_two_names_is_no_difference(plan_design, tmp_path: P
 
 
 def test_why_an_allowance_is_not_needed(plan_design) -> None:
-    plan = plan_design(LENGTHS)
-    assert "+4.1% by the budget chosen" in line_of(plan, "bytes_read in all").note
+    reasons = '{ visible_share = "it is what a mask is", "training.z_loss" = "an old habit" }'
+    plan = plan_design(f"allow = {reasons}{MASKS}")
+    assert line_of(plan, "visible_share").mark == Mark.FOLLOWS
     assert plan.unused_allowances == {
-        "bytes_read": "what differs there is ≈ (matched) and needs no reason",
+        "visible_share": "what differs there is → (follows from the factor) and needs no reason",
         "training.z_loss": "nothing differs there",
     }
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from trained_study import design_table
 
 from paribus.analyse import RowTable, study_verdicts
+from paribus.analyse.manipulation import NOT_SHOWN
 from paribus.cli.run import run
 from paribus.design.arms import arms_of
 from paribus.design.design_files import designs_folder, find_design, shipped_designs
@@ -25,12 +26,15 @@ from paribus.spec.design import (
     arm_levels,
     control_arm,
     control_length,
+    declared_contrasts,
     judged_pairs,
     length_arms,
 )
 from paribus.spec.design_reading import load_design
 from paribus.spec.languages import InventedLanguage
+from paribus.spec.must import hanging_contrasts, hanging_pairs
 from paribus.spec.training import Constant, Cosine
+from paribus.spec.yardstick import column_of
 from paribus.workspace import Execution, Workspace
 
 TRANSLATED = {
@@ -61,7 +65,7 @@ ZERO_SHOT = {
         {
             "kind": "task",
             "task": {
-                "name": "recall-choices",
+                "name": "unseen phrasings",  # on which the design's checks are read
                 "kind": "choices",
                 "language": {"kind": "recall", "n_documents": 300},
                 "n_items": 2,
@@ -158,11 +162,14 @@ def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path
         "undertrained",
     }  # a shorter one may be the latter
     judged = study_verdicts(existing_study(home, f"{name}-smoke"))
+    checks = [row for row in judged if row.get("must")]
+    assert [row["must"] for row in checks] == [must.that for must in design.must]
+    judged = [row for row in judged if row not in checks]
     pairs = [row for row in judged if row["contrast"] is None and row["verdict"] not in CONTROL]
     assert tuple((row["arm"], row["against"]) for row in pairs) == judged_pairs(design)
     assert [row["verdict"] in CONTROL for row in judged].count(True) == 1
     for row in judged:  # of so short runs some learn and some do not; then there is no mean
-        assert (row["gain"] is None) == (row["verdict"] == "bimodal")
+        assert (row["gain"] is None) == (row["verdict"] in ("bimodal", NOT_SHOWN))
     complete(table, design, f"{name}-smoke")
 
 
@@ -187,6 +194,26 @@ def test_a_shipped_design_makes_a_few_steps(name: str, home: Path, study_cache: 
         "not trained long enough, still worse than the unigram model",
     }
     complete(table, find_design(name, "smoke", tiny_changes(name))[1], f"{name}-tiny")
+
+
+@pytest.mark.parametrize("scale", [None, "smoke", "laptop", "hour"])
+def test_pairs_of_tuned_arms_and_of_other_ranks_hang_on_a_check(scale: str | None) -> None:
+    """What is said of tuning needs arms that have learnt by it, and of rank ranks that differ."""
+    for name in ("zero-shot", "rank"):
+        _, design = find_design(name, scale)
+        columns = [column_of(one.model_dump(mode="json")) for one in design.others]
+        for pair in judged_pairs(design):
+            claims = [one.claim for one in design.must if hanging_pairs(one.scope, [pair])]
+            if name == "rank":
+                assert [set(claim.arms) for claim in claims] == [set(pair)]
+                continue
+            tuned = {arm for arm in pair if arm.endswith(" tuned")}
+            assert {claim.arm for claim in claims} == tuned
+            assert all(claim.against == claim.arm.removesuffix(" tuned") for claim in claims)
+        assert {one.on for one in design.must} == {columns[0]}
+    _, zero_shot = find_design("zero-shot", scale)
+    for must in zero_shot.must[0], zero_shot.must[4]:  # of both arms that were tuned
+        assert hanging_contrasts(must.scope, declared_contrasts(zero_shot)) == ["reversal"]
 
 
 def complete(table: RowTable, design: Design, study: str) -> None:
