@@ -10,6 +10,7 @@ from typing import Any
 
 from paribus.analyse.laws.points import ROUNDED
 from paribus.design.arms import Arm, arms_of, describe_problems
+from paribus.design.computation import require_different_computations
 from paribus.design.quantities import PlannedArm
 from paribus.design.ready_arms import (
     CorpusOpener,
@@ -21,12 +22,13 @@ from paribus.errors import SpecError
 from paribus.record import ControlLine, Mark
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.begin_reading import BeginOpener
-from paribus.spec.design import Design, control_arm
+from paribus.spec.design import Design, control_arm, ladder_pairs
 from paribus.spec.ladder import RATE_RULE, Ladder
 from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
 from paribus.spec.merging import merge_tables
 from paribus.spec.mup import growth_problems, head_width, uses_mup
 
+DEPTH_TOLERANCE = 0.1  # of a number of layers that should be in proportion to the width
 MIN_STEPS = 20  # of a point: a shorter schedule is hardly one
 
 
@@ -156,9 +158,48 @@ def _rung(
     for arm, size_match in zip(arms, match_sizes(arms), strict=True):
         ready.append(plan_arm(arm, size_match, open_text))
     require_declared_match(arms, ready)
+    _require_same_factor(design, own_arms, ready)
+    if ladder.depth == "proportional":
+        _require_proportion(ladder, size / base.d_model, own_arms, ready)
     if ladder.prediction is not None and size == ladder.prediction.size:
         return Rung(size, tuple(ready), (ladder.prediction.tokens,), is_predicted=True)
     return Rung(size, tuple(ready), _durations(ladder, ready[0].price.non_embedding_parameters))
+
+
+def _require_same_factor(
+    design: Design, own_arms: Sequence[PlannedArm], arms: Sequence[PlannedArm]
+) -> None:
+    """SpecError where two arms that differ are the same model at the size of a rung."""
+    own, grown = ({arm.name: arm for arm in some} for some in (own_arms, arms))
+    for arm, against in ladder_pairs(design):
+        if own[arm].run != own[against].run and grown[arm].run == grown[against].run:
+            raise SpecError(
+                f"{arm} and {against} are the same model there; use sizes at which they differ, or"
+                " leave out the ladder"
+            )
+    require_different_computations(design, arms)
+
+
+def _require_proportion(
+    ladder: Ladder, growth: float, own_arms: Sequence[PlannedArm], arms: Sequence[PlannedArm]
+) -> None:
+    """SpecError where whole layers are far from the proportion that the ladder asks for; where a
+    match moves depth, they are as it says.
+    """
+    own = {arm.name: arm for arm in own_arms}
+    for arm in arms:
+        match = own[arm.name].size_match
+        if match is not None and any(path.endswith("n_layers") for path in match.moved_fields):
+            continue
+        small = resolve(own[arm.name].run.last_architecture).stacks
+        for before, after in zip(small, resolve(arm.run.last_architecture).stacks, strict=True):
+            exact, n_layers = growth * len(before.layers), len(after.layers)
+            if abs(n_layers / exact - 1) > DEPTH_TOLERANCE:
+                raise SpecError(
+                    f"ladder.depth is 'proportional', and {arm.name} would have {n_layers} layers"
+                    f" for {exact:.3g}, so depth would not grow as the width does; use sizes at"
+                    " which layers come out whole, more layers in the base, or depth = 'fixed'"
+                )
 
 
 def _require_growth(own_arms: Sequence[PlannedArm], arms: Sequence[Arm]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from paribus.spec.design import Table, arm_tables, control_arm
 from paribus.spec.design_spec import Design
 from paribus.spec.design_values import OPEN_SEEDS
 from paribus.spec.factor import leaves_of, level_paths
@@ -56,6 +57,35 @@ def ladder_faults(design: Design) -> Iterator[str]:
         for path in level_paths(factor):
             if path in _GROWN or (ladder.depth == "proportional" and path.endswith("n_layers")):
                 yield f"factors.{name} is about {path}, which the ladder moves; leave one out"
+    for name, table in arm_tables(design).items():
+        if name != control_arm(design):
+            yield from _fixed_widths(design, name, table)
+
+
+def _fixed_widths(design: Design, name: str, table: Table) -> Iterator[str]:
+    """Widths that an arm writes as a number where those of the others grow with the model: such an
+    arm differs by another factor at each size, and by none where the number is that of the others.
+    """
+    match = table.get("match", design.match)
+    moves = match.get("moves", ()) if isinstance(match, Mapping) else getattr(match, "moves", ())
+    is_moved = name != design.baseline and "d_ff" in moves
+    base = leaves_of(design.base)
+    for path, value in leaves_of(table).items():
+        field = path.rpartition(".")[2]
+        is_fixed = isinstance(value, int) and value >= _WIDTHS.get(field, value + 1)
+        if not is_fixed or base.get(path) is not None or (is_moved and field in _MOVED_WIDTHS):
+            continue
+        if field in _MOVED_WIDTHS:
+            cure = "leave it out, so that it follows the width, or move it by match"
+        elif field == "n_kv_heads":
+            cure = "use 1, which is one for all heads, or leave it out"
+        else:
+            cure = "write it in the base, as that of every arm"
+        yield (
+            f"arms.{name}.{path} is {value} at every size of the ladder, where that of the other"
+            f" arms grows, so the arm would be another share of the width at each; {cure}, or leave"
+            " out the ladder"
+        )
 
 
 def ladder_others(design: Design) -> tuple[OtherYardstick, ...]:
@@ -108,4 +138,7 @@ def _rung_faults(ladder: Ladder) -> Iterator[str]:
         )
 
 
+# Widths that grow with the model, each with the least number that is another share of it.
+_WIDTHS = {"d_ff": 1, "d_expert": 1, "d_latent": 1, "n_kv_heads": 2}
+_MOVED_WIDTHS = ("d_ff", "d_expert")
 _GROWN = ("architecture.d_model", "architecture.attention.n_heads", "architecture.attention.d_head")

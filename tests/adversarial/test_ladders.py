@@ -1,0 +1,98 @@
+"""Ladders on which the factor is another one at each size, or none."""
+
+from typing import Any
+
+import pytest
+
+from paribus.errors import SpecError
+
+LADDER = """
+budget = "tokens_read"
+match = "nothing"
+[ladder]
+sizes = [16, 32, 48]
+tokens_per_parameter = [2, 8]
+"""
+EXPERTS = "{ kind = 'experts', n_experts = 4, n_active = 1, activation = 'gelu_tanh', gated = false"
+# the factor; what the base has; what the other arm has, as TOML; what is said
+FIXED = {
+    "feed-forward": (
+        "feed_forward.d_ff",
+        None,
+        "40",
+        "feed_forward.d_ff is 40 at every size of the ladder, .* leave it out, so that it follows",
+    ),
+    "key heads": (
+        "attention.n_kv_heads",
+        None,
+        "2",
+        "n_kv_heads is 2 at every size of the ladder, .*; use 1, which is one for all heads",
+    ),
+    "experts": (
+        "feed_forward",
+        None,
+        f"{EXPERTS}, d_expert = 32 }}",
+        "d_expert is 32 at every size of the ladder",
+    ),
+}
+HONEST = {
+    "key heads": ("attention.n_kv_heads", None, "1"),
+    "experts": ("feed_forward", None, f"{EXPERTS} }}"),
+    "twice as wide": ("feed_forward.d_ff", "32", "64"),
+}
+
+
+def _design(factor: str, base: str | None, other: str) -> str:
+    own = "" if base is None else f"[base.architecture]\n{factor} = {base}\n"
+    return (
+        f'factor = "architecture.{factor}"\n{LADDER}{own}[arms.plain]\n[arms.other]\n'
+        f"architecture.{factor} = {other}\n"
+    )
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_fixed_width_on_a_ladder_is_refused(plan_design: Any, name: str) -> None:
+    *design, said = FIXED[name]
+    with pytest.raises(SpecError, match=said):
+        plan_design(_design(*design))
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a_factor_that_is_the_same_at_each_size_is_planned(plan_design: Any, name: str) -> None:
+    assert [rung.size for rung in plan_design(_design(*HONEST[name])).rungs] == [16, 32, 48]
+
+
+def test_a_width_that_a_match_moves_is_not_fixed(plan_design: Any) -> None:
+    match = '{ by = "active_parameters", moves = ["d_ff"] }'
+    *design, _ = FIXED["experts"]
+    moved = _design(*design).replace('"nothing"', match)
+    assert len(plan_design(moved).rungs) == 3
+
+
+def test_arms_that_are_one_model_at_a_size_are_refused(plan_design: Any) -> None:
+    """With heads of 8 dimensions, a model of width 8 has one, and so one for keys, too."""
+    text = _design("attention.n_kv_heads", None, "1").replace("[16, 32, 48]", "[8, 16, 32]")
+    said = "ladder at d_model 8: arms 'plain' and 'other' would be the same computation"
+    with pytest.raises(SpecError, match=said):
+        plan_design(text)
+
+
+DEPTHS = _design("n_layers", None, "3").replace("sizes =", "depth = 'proportional'\nsizes =")
+
+
+def test_layers_that_do_not_come_out_whole_are_refused(plan_design: Any) -> None:
+    """2 layers and 3 at d_model 16: at 8 they would be 1 and 2, and at 24, 3 and 4."""
+    for sizes, said in (
+        ("[8, 16, 32]", "ladder at d_model 8: .*other would have 2 layers for 1.5,"),
+        ("[16, 24, 32]", "ladder at d_model 24: .*other would have 4 layers for 4.5,"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            plan_design(DEPTHS.replace("[16, 32, 48]", sizes))
+    assert len(plan_design(DEPTHS).rungs) == 3
+
+
+def test_arms_that_rounding_makes_alike_are_refused(plan_design: Any) -> None:
+    text = DEPTHS.replace("n_layers = 3", "n_layers = 1").replace("[16, 32, 48]", "[8, 16, 32]")
+    said = "ladder at d_model 8: other and plain are the same model there; use sizes at which"
+    with pytest.raises(SpecError, match=said):
+        plan_design(text)
