@@ -21,12 +21,15 @@ from paribus.design.training_pace import StepPace
 from paribus.workspace import Workspace
 
 NOTHING_KNOWN = PastStudies(None, None)
-TWO_ARMS = 'factor = "architecture.mask"\n[arms.plain]\n[arms.w]\narchitecture.mask = "causal & '
+ITEMS = "primary.measure.n_items = 10\n"
+TWO_ARMS = (
+    f'{ITEMS}factor = "architecture.mask"\n[arms.plain]\n[arms.w]\narchitecture.mask = "causal & '
+)
 SHORT = f'{TWO_ARMS}window(5)"\n'
 LONG = f"base.training.n_steps = 10_000_000\nbase.training.checkpoint_every = 5_000_000\n{SHORT}"
 EVERY_STEP = "base.training.checkpoint_every = 1\n"
 LARGE = f"base.architecture.d_model = 8192\n{EVERY_STEP}{SHORT}"
-SIX_ARMS = 'factor = "architecture.mask"\n[arms.plain]\n'
+SIX_ARMS = f'{ITEMS}factor = "architecture.mask"\n[arms.plain]\n'
 for width in (3, 5, 7, 9, 11):
     SIX_ARMS += f'[arms.w{width}]\narchitecture.mask = "causal & window({width})"\n'
 
@@ -59,6 +62,7 @@ def test_a_plan_of_months_says_so_and_how_many_steps_a_day_has(
 
 def test_an_arm_with_steps_of_its_own_is_cured_too(plan_design: Any, tmp_path: Path) -> None:
     longer = """
+    primary.measure.n_items = 10
     factor = "training.n_steps"
     base.training.n_steps = 10_000_000
     base.training.checkpoint_every = 5_000_000
@@ -141,3 +145,36 @@ def test_the_command_begins_with_it_and_so_does_its_json(
     written = json.loads(capsys.readouterr().out)
     assert next(iter(written)) == "alarms"
     assert [one["cure"] for one in written["alarms"]] == ["seeds = 4"]
+
+
+def test_a_handful_of_items_is_an_alarm(plan_design: Any, tmp_path: Path) -> None:
+    (alarm,) = _alarms(plan_design(SHORT.replace("10", "1")), tmp_path)
+    assert alarm.text.startswith("the verdicts rest on 1 item, and what holds of a handful")
+    assert alarm.cure == "primary.measure.n_items = 10"
+    assert _alarms(plan_design(SHORT), tmp_path) == ()
+
+
+RECALL = """
+factor = "architecture.mask"
+base.training.length = 128
+primary.margin = 2
+[primary.measure]
+kind = "task"
+[primary.measure.task]
+name = "recall-choices"
+kind = "choices"
+language = { kind = "recall", n_documents = 2000 }
+n_items = 5
+[arms.plain]
+[arms.w]
+architecture.mask = "causal & window(5)"
+"""
+
+
+def test_a_share_of_few_items_says_how_coarse_it_is(plan_design: Any, tmp_path: Path) -> None:
+    (alarm,) = _alarms(plan_design(RECALL), tmp_path)
+    assert "rest on 5 items: one of them is 20 points, and with other items" in alarm.text
+    assert "no difference below 89 points is sure to be found" in alarm.text
+    assert alarm.cure == "primary.measure.task.n_items = 30"
+    cured = RECALL.replace("n_items = 5", "n_items = 30")
+    assert _alarms(plan_design(cured), tmp_path) == ()

@@ -1,7 +1,7 @@
 """What is alarming in a plan: said before anything else, each with the line of TOML that cures it.
 
-A study can be valid and still run for months, fill the disk, or have too few seeds to decide
-anything.
+A study can be valid and still run for months, fill the disk, or have too few seeds or items to
+decide anything.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,18 @@ from paribus.design.study_cost import STUDY_SECONDS, StudyCost, run_seconds, stu
 from paribus.report.numbers import format_duration, format_plural, format_size, rough
 from paribus.runtime import select_device
 from paribus.spec.design import OPEN_SEEDS
+from paribus.spec.measure import POINTS
+from paribus.spec.yardstick import HeadYardstick, TaskYardstick
 from paribus.workspace import Workspace
 
 LONGEST_SECONDS = 24 * 3600.0
 MOST_MARGINS = 10.0  # that the least effect which is found may come to
 MOST_SDS = 5.0  # that it may come to where nothing is known of the noise
 MOST_SEEDS = 100
+FEW_ITEMS = 30  # of a measure that is a share of items
+HANDFUL = 10  # items of any other measure
+POWER_FACTOR = 2.8  # standard errors that are found at 80 % power, two-sided at .05
+MOST_HELD_OUT = 0.5  # of a corpus
 SPARE_SHARE = 0.95  # of what is allowed, that a cure uses
 
 
@@ -46,6 +53,7 @@ def plan_alarms(
         *_time_alarm(plan, cost, workspace),
         *_disk_alarm(plan, cost, workspace),
         *_power_alarm(plan, past),
+        *_item_alarm(plan),
     )
 
 
@@ -165,6 +173,39 @@ def _power_alarm(plan: Plan, past: PastStudies) -> Iterator[Alarm]:
         text,
         f"{_at_scale(plan, 'comparisons')} = [[…]], with those pairs alone that the question needs",
     )
+
+
+def _item_alarm(plan: Plan) -> Iterator[Alarm]:
+    """Few items of the primary yardstick: what holds of them need not hold of others."""
+    measure, n_items = plan.design.primary.measure, next(iter(plan.n_items.values()))
+    is_share = measure.scores.unit == POINTS
+    least = FEW_ITEMS if is_share else HANDFUL
+    if n_items >= least:
+        return
+    text = f"the verdicts rest on {format_plural(n_items, 'item')}"
+    if is_share:
+        effect = min(100.0, 100 * POWER_FACTOR * (0.5 / n_items) ** 0.5)
+        text += (
+            f": one of them is {rough(100 / n_items)} points, and with other items of the kind"
+            f" no difference below {rough(effect)} points is sure to be found (80 % power, two"
+            " arms that are right in half of them)"
+        )
+    else:
+        text += ", and what holds of a handful need not hold of other text"
+    yield Alarm(text, _at_scale(plan, _item_cure(plan, n_items, least)))
+
+
+def _item_cure(plan: Plan, n_items: int, least: int) -> str:
+    """The line that gives the primary yardstick enough items: more of those that are there, or
+    more text that is held out.
+    """
+    measure = plan.design.primary.measure
+    if isinstance(measure, TaskYardstick):
+        return f"primary.measure.task.n_items = {least}"
+    if not isinstance(measure, HeadYardstick) and n_items >= measure.n_items:
+        return f"primary.measure.n_items = {least}"
+    share = getattr(plan.arms[0].run.last.corpus, measure.split) * least / n_items
+    return f"base.corpus.{measure.split} = {min(MOST_HELD_OUT, ceil(100 * share) / 100):g}"
 
 
 def _detectable_sds(plan: Plan, n_seeds: int) -> float:

@@ -73,9 +73,35 @@ def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bo
             f"options would be scored by {each}, which no verdict may compare; ask it under others"
         )
     dataset = _common_text(yardstick, arms)
-    return prepare_for_arms(
+    prepared = prepare_for_arms(
         yardstick.task, yardstick.protocol, [*task_arms, *parents], dataset, yardstick.split
     )
+    _require_equal_tokens(prepared, arms)
+    return prepared
+
+
+def _require_equal_tokens(prepared: PreparedTask, arms: Sequence[PlannedArm]) -> None:
+    """SpecError where options are scored per token, and arms have other tokens for them: the same
+    probabilities would come to other scores.
+    """
+    if getattr(prepared.task, "normalisation", None) != "token":
+        return
+    texts = {arm.dataset.fingerprint: arm.dataset for arm in arms}
+    counts: dict[str, list[int]] = {}
+    for fingerprint, dataset in texts.items():
+        counts[fingerprint] = []
+        for item in prepared.prepared.items:
+            assert isinstance(item, ChoiceItem)  # what has options
+            counts[fingerprint] += [len(dataset.encode(option)) for option in item.options]
+    first = arms[0]
+    for arm in arms:
+        own, other = counts[arm.dataset.fingerprint], counts[first.dataset.fingerprint]
+        if own != other:
+            raise SpecError(
+                f"task.normalisation is 'token', and the options are {sum(own)} tokens in"
+                f" {arm.name} and {sum(other)} in {first.name}, so equal probabilities would give"
+                " unequal scores; use 'byte', which no tokenizer moves, or one tokenizer"
+            )
 
 
 def _task_arm(arm: PlannedArm) -> TaskArm:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from paribus.analyse import column_of
 from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.labelled_rows import LabelledCorpus
@@ -23,6 +24,7 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answering_component, items_fingerprint, select_items
 from paribus.evaluate.head_answers import labelled_items
 from paribus.evaluate.likelihood import context_ids, target_ids
+from paribus.evaluate.tasks.run import PreparedTask
 from paribus.objectives.framing import ItemLayout, NoRoomError, item_layout, lay_item
 from paribus.record import ControlLine, Mark
 from paribus.record.control_table import CUT_CONTEXTS, CUT_TOLERANCE
@@ -105,6 +107,27 @@ def _measures(design: Design) -> Iterator[tuple[str, OtherYardstick]]:
     swept = sweep_yardstick(design)
     if swept is not None:
         yield f"{PRIMARY}, on which rates are tuned,", swept
+
+
+def item_counts(
+    design: Design, arms: Sequence[PlannedArm], tasks: Mapping[str, PreparedTask]
+) -> dict[str, int]:
+    """How many items each yardstick asks every arm, by its column, the primary first; a probe
+    asks none.
+    """
+    counts = {}
+    for _, measure in _measures(design):
+        if isinstance(measure, ProbeYardstick):
+            continue
+        column = column_of(measure.model_dump(mode="json"))
+        if isinstance(measure, TaskYardstick):
+            counts[column] = len(tasks[column].prepared.items)
+        elif isinstance(measure, HeadYardstick):
+            labelled = LabelledCorpus(arms[0].dataset, _head_objective(arms[0]))
+            counts[column] = sum(1 for _ in labelled.documents(measure.split))
+        else:
+            counts[column] = len(select_items(arms[0].dataset, measure))
+    return counts
 
 
 def describe_cut_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from paribus.design.control import (
     judge_pairs,
 )
 from paribus.design.field_paths import require_known_paths, require_reasons, unused_allowances
-from paribus.design.item_checks import describe_cut_confounds, item_lines
+from paribus.design.item_checks import describe_cut_confounds, item_counts, item_lines
 from paribus.design.judged_pairs import (
     UnequalSizes,
     describe_compounds,
@@ -161,6 +161,11 @@ class Plan:
     def items(self) -> dict[str, str]:
         """The fingerprint of the items of each task, by its column."""
         return task_fingerprints(self.tasks)
+
+    @cached_property
+    def n_items(self) -> dict[str, int]:
+        """How many items each yardstick asks every arm, by its column, the primary first."""
+        return item_counts(self.design, self.arms, self.tasks)
 
     @property
     def fingerprint(self) -> str:

@@ -189,8 +189,11 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
     page.print(f"control    {_describe_control(plan)}", soft_wrap=True, markup=False)
     for must in plan.design.must:
         page.print(f"must       {_describe_must(plan, must)}", soft_wrap=True, markup=False)
-    for column, prepared in plan.tasks.items():
-        page.print(f"items      {column}: {_describe_items(prepared)}", markup=False)
+    for column, n_items in plan.n_items.items():
+        text = format_plural(n_items, "item")
+        if column in plan.tasks:
+            text = _describe_items(plan.tasks[column])
+        page.print(f"items      {column}: {text}", markup=False)
     for line in _describe_margin(plan, past_noise):
         page.print(line, soft_wrap=True, markup=False)
     if plan.design.primary.test == "not worse":
