@@ -343,7 +343,7 @@ def test_what_is_allowed_for_nothing_is_noted(study_cache: Path) -> None:
     allowed = {
         "training.z_loss": "an old habit",
         "parameters": "they are the question",
-        "training.warmup": "for later",
+        "training.warmup": "for a later stage",
     }
     plan = make_small_plan(study_cache, {"arms.causal.training": {"z_loss": 0.1}, "allow": allowed})
     assert [line.path for line in plan.allowed_lines] == ["training.z_loss"]
