@@ -40,7 +40,7 @@ def test_one_step_of_a_large_batch_is_no_equal_budget(plan_design: Any) -> None:
         "tokens_read in all is 1,536 in plain, 2,272 in large, but budget = 'tokens_read' makes it"
         r" equal \(large against plain \+47.9%, as near as whole steps come; it is met with"
         r" training.n_steps = 18 in plain or training.n_sequences = 48 in large\); use that, or"
-        " list tokens_read under allow with a reason"
+        " list 'tokens_read in all' under allow with a reason"
     )
     with pytest.raises(ConfoundError, match=said):
         plan_design(BATCHES.format(71))
@@ -64,6 +64,9 @@ def test_a_budget_of_flops_is_met_or_refused(plan_design: Any) -> None:
         plan_design(DEPTHS)
     n_steps = re.search(r"met with training.n_steps = (\d+) in plain\)", str(fault.value))
     assert n_steps is not None
+    reason = '"training_flops in all" = "a few steps are meant"'
+    allowed = plan_design(f"allow = {{ {reason} }}\n{DEPTHS}")
+    assert _lines(allowed)["training_flops in all"].mark == Mark.CONFOUND
     cured = plan_design(f"base.training.n_steps = {n_steps[1]}\n{DEPTHS}")
     assert _lines(cured)["training_flops in all"].mark == Mark.MATCHED
 

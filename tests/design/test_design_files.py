@@ -94,7 +94,7 @@ UNDERSTANDING = {
 }
 FIRST_STAGE = {"base.stages.0.training.n_steps": 2, "base.stages.0.training.warmup": 1}
 OWN_CHANGES: dict[str, dict[str, Any]] = {
-    "adaptation": {"allow": {"training_flops": "two steps cannot meet a budget"}},
+    "adaptation": {"allow": {"training_flops in all": "two steps cannot meet a budget"}},
     "descent": FIRST_STAGE,
     "in-context": FIRST_STAGE,
     "preference": PREFERENCE,

@@ -113,7 +113,7 @@ def describe_missed_budgets(lines: Iterable[ControlLine], budget: Budget | None)
             values = ", ".join(f"{value:,.0f} in {arm}" for arm, value in line.values.items())
             yield (
                 f"{line.path} is {values}, but budget = {budget!r} makes it equal ({line.note});"
-                f" use that, or list {budget} under allow with a reason"
+                f" use that, or list {line.path!r} under allow with a reason"
             )
 
 
