@@ -155,6 +155,24 @@ def test_a_mark_of_cut_contexts_fits_what_arms_lose(tables: dict[str, dict[str, 
     )
 
 
+def test_a_mark_of_items_in_training_text_fits_their_counts(
+    tables: dict[str, dict[str, Any]],
+) -> None:
+    table = tables["masks"]
+
+    def counted(mark: str, plain: str) -> tuple[str, ...]:
+        values = {**dict.fromkeys(table["arms"], "0 of 200"), "plain": plain}
+        line = {"path": "items in training text", "mark": mark, "values": values}
+        line |= {"note": "", "allowed": None}
+        return faults({**table, "control": [*table["control"], line]})
+
+    assert counted("✓", "2 of 200") == counted("✗", "90 of 200") == ()
+    assert counted("✓", "3 of 200") == (
+        "control table: items in training text is marked equal, and prefix has 0 of 200, plain"
+        " 3 of 200",
+    )
+
+
 def test_what_arms_differ_in_is_missed_from_the_fourth_edition_on(
     tables: dict[str, dict[str, Any]],
 ) -> None:

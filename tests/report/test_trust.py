@@ -18,6 +18,8 @@ from handmade_study import (
 from task_answers import TASK_HEAD
 
 from paribus.record import (
+    ControlLine,
+    Mark,
     Study,
     TaskEvaluation,
     evaluation_path,
@@ -31,7 +33,7 @@ from paribus.report.numbers import describe_each, format_count
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 from paribus.report.trust import TrustCheck, trust_checks
-from paribus.report.trust_scope import _size_digits, window_checks
+from paribus.report.trust_scope import _size_digits, trained_item_checks, window_checks
 from paribus.report.verdicts import verdict_texts
 
 
@@ -200,6 +202,21 @@ def test_contexts_that_were_cut_are_counted_by_arm(tmp_path):
     )
     assert told.text.endswith(
         ': 0 of 12 for "causal", 5 of 12 for "prefix" and 0 of 12 for "input hidden".'
+    )
+
+
+def test_items_that_stand_in_the_training_text_are_counted_by_arm(tmp_path):
+    material = gather_report_data(make_study(tmp_path))
+    assert not list(trained_item_checks(material))
+    values = {"causal": "0 of 12", "prefix": "3 of 12", "input hidden": "0 of 12"}
+    line = ControlLine("items in training text", Mark.CONFOUND, values, allowed="memory is asked")
+    plan = material.plan.model_copy(update={"control": (*material.plan.control, line)})
+    told_of = replace(material, findings=replace(material.findings, plan=plan))
+    (told,) = trained_item_checks(told_of)
+    assert (told.name, told.mark) == ("Seen items", "mind")
+    assert told.text == (
+        'Items that stand in the training text: 0 of 12 for "causal" and "input hidden"; 3 of 12'
+        ' for "prefix". Allowed: memory is asked.'
     )
 
 

@@ -36,6 +36,8 @@ from paribus.record.control_table import (
     CUT_CONTEXTS,
     CUT_TOLERANCE,
     QUESTION_PARAMETERS,
+    TRAINED_ITEMS,
+    TRAINED_TOLERANCE,
     UPDATES,
 )
 from paribus.record.plan import ArmRecord, PlanRecord, WorkQuantity
@@ -159,6 +161,8 @@ class _ControlCheck:
                 yield f"{line.path} is marked equal, and its values differ"
         elif _is_under(line.path, [CUT_CONTEXTS]):
             yield from self._cut_faults(line)
+        elif _is_under(line.path, [TRAINED_ITEMS]):
+            yield from self._trained_faults(line)
 
     def _add_later_lines(self) -> None:
         """Lines that plans have from the fourth edition on, with their values where these follow
@@ -287,6 +291,20 @@ class _ControlCheck:
                 yield (
                     f"{line.path} is marked {line.mark.meaning}, and {arm} loses"
                     f" {shares[arm]:.1%} of the bytes, {against} {shares[against]:.1%}"
+                )
+                return
+
+    def _trained_faults(self, line: ControlLine) -> Iterator[str]:
+        """Does the mark of items in training text fit the counts of the arms?"""
+        if line.mark == Mark.CONFOUND:
+            return
+        for arm, against in self._pairs:
+            first, second = [str(line.values.get(name, "")) for name in (arm, against)]
+            difference = _count_share(first) - _count_share(second)
+            if abs(difference) > TRAINED_TOLERANCE:
+                yield (
+                    f"{line.path} is marked {line.mark.meaning}, and {arm} has {first}, {against}"
+                    f" {second}"
                 )
                 return
 
@@ -499,6 +517,12 @@ def _cut_share(text: str) -> float:
     """The share of the contexts' bytes that is cut, of "18 of 18, 96 bytes (4.5%)"."""
     share = re.search(r"\(([\d.]+)%\)$", text)
     return float(share[1]) / 100 if share else 0.0
+
+
+def _count_share(text: str) -> float:
+    """The share that "14 of 16" is; nothing of what is no count."""
+    count = re.fullmatch(r"(\d+) of (\d+)", text)
+    return int(count[1]) / max(int(count[2]), 1) if count else 0.0
 
 
 def _parameter_counts(arm: ArmRecord) -> dict[str, int]:

@@ -30,6 +30,7 @@ from paribus.cli.terminal.plan_tables import (
     print_position_notes,
     print_proposed_jobs,
     print_series,
+    print_trained_items,
     print_unused_allowances,
     print_width_notes,
 )
@@ -177,6 +178,7 @@ def command(
     print_identical_arms(study_plan, page)
     print_width_notes(study_plan, page)
     print_position_notes(study_plan, page)
+    print_trained_items(study_plan, page)
     _print_memory_notes(study_plan, select_device(device), page)
     page.print()
     print_cost(study_plan, cost, page, past.noise)

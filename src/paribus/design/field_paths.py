@@ -14,12 +14,14 @@ from paribus.design.quantities import MACHINE_QUANTITIES, QUANTITIES, full_quant
 from paribus.design.trials import ABSENT
 from paribus.errors import MAX_LISTED, SpecError, describe_first
 from paribus.record import ControlLine, Mark
-from paribus.record.control_table import CUT_CONTEXTS
+from paribus.record.control_table import CUT_CONTEXTS, TRAINED_ITEMS
 from paribus.spec.design import MATCH_PATH, Design
 from paribus.spec.spelling import path_advice
 
 PRESET_PATH = "architecture.preset"
 MIN_WORDS, MIN_CHARACTERS = 3, 10  # of a reason
+# lines of the yardsticks: of each but the primary one, a line inside of these
+ITEM_LINES = (CUT_CONTEXTS, TRAINED_ITEMS)
 
 
 def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
@@ -30,7 +32,7 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     fields = _fields(arms)
     if any(arm.match is not None for arm in arms):
         fields[MATCH_PATH] = None
-    quantities = (*QUANTITIES, *MACHINE_QUANTITIES, CUT_CONTEXTS)
+    quantities = (*QUANTITIES, *MACHINE_QUANTITIES, *ITEM_LINES)
 
     def say_factor(path: str) -> str:
         if path == PRESET_PATH:
@@ -59,7 +61,8 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     factors = [path for path in design.factor if path not in fields]
     allowances = []
     for path in design.allow:
-        is_quantity = full_quantity_name(path) in quantities or is_inside(path, CUT_CONTEXTS)
+        is_quantity = full_quantity_name(path) in quantities
+        is_quantity = is_quantity or any(is_inside(path, line) for line in ITEM_LINES)
         if path not in fields and not is_quantity:
             allowances.append(path)
     tables = [path for path in design.allow if _is_table_of_all(path, arms)]

@@ -81,7 +81,7 @@ def item_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLine,
     them.
     """
     lines = []
-    for where, measure in _measures(design):
+    for where, measure in asked_measures(design):
         if isinstance(measure, TaskYardstick):
             continue  # its items are made to fit every arm
         if isinstance(measure, ProbeYardstick):
@@ -99,7 +99,7 @@ def item_lines(design: Design, arms: Sequence[PlannedArm]) -> tuple[ControlLine,
     return tuple(lines)
 
 
-def _measures(design: Design) -> Iterator[tuple[str, OtherYardstick]]:
+def asked_measures(design: Design) -> Iterator[tuple[str, OtherYardstick]]:
     """Every yardstick an arm is asked, and where it is written."""
     yield PRIMARY, design.primary.measure
     for place, measure in enumerate(design.others):
@@ -116,7 +116,7 @@ def item_counts(
     asks none.
     """
     counts = {}
-    for _, measure in _measures(design):
+    for _, measure in asked_measures(design):
         if isinstance(measure, ProbeYardstick):
             continue
         column = column_of(measure.model_dump(mode="json"))

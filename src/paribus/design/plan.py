@@ -33,7 +33,12 @@ from paribus.design.control import (
     is_inside,
     judge_pairs,
 )
-from paribus.design.field_paths import require_known_paths, require_reasons, unused_allowances
+from paribus.design.field_paths import (
+    ITEM_LINES,
+    require_known_paths,
+    require_reasons,
+    unused_allowances,
+)
 from paribus.design.item_checks import describe_cut_confounds, item_counts, item_lines
 from paribus.design.judged_pairs import (
     UnequalSizes,
@@ -63,13 +68,13 @@ from paribus.design.scaling_checks import require_scalable, scale_recipes, scale
 from paribus.design.seeds import reported_seeds
 from paribus.design.series import Series
 from paribus.design.text_lines import describe_text_confounds
+from paribus.design.trained_items import describe_trained_confounds, trained_item_lines
 from paribus.design.unseen_tasks import require_unseen_tasks
 from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.errors import ConfoundError
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.interop.begin import open_begin
 from paribus.record import ControlLine, JudgedDifference, current_environment
-from paribus.record.control_table import CUT_CONTEXTS
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec.corpus import Corpus
@@ -247,6 +252,7 @@ def make_plan(
         *own_size_lines,
         *_control_lines(design, arms, ready, findings, unequal, groups),
         *lines_of_items,
+        *trained_item_lines(design, arms, ready, tasks, opener, text),
     )
     _refuse_confounds(design, lines)
     rungs = plan_rungs(design, ready, opener, text)
@@ -280,13 +286,15 @@ def run_environment(device: torch.device, n_jobs: int) -> dict[str, Any]:
 def _refuse_confounds(design: Design, lines: Sequence[ControlLine]) -> None:
     of_fields = []
     for line in lines:
-        if line.path not in QUANTITIES and not is_inside(line.path, CUT_CONTEXTS):
+        is_of_items = any(is_inside(line.path, place) for place in ITEM_LINES)
+        if line.path not in QUANTITIES and not is_of_items:
             of_fields.append(line)
     confounds = (
         *describe_confounds(of_fields),
         *describe_text_confounds(lines),
         *describe_cut_confounds(lines),
         *describe_missed_budgets(lines, design.budget),
+        *describe_trained_confounds(lines),
     )
     if confounds:
         raise ConfoundError(confounds, lines)

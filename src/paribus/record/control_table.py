@@ -41,6 +41,9 @@ class Mark(StrEnum):
 # the line of the contexts that arms lose; of a further yardstick, `cut contexts.others.0`
 CUT_CONTEXTS = "cut contexts"
 CUT_TOLERANCE = 0.01  # of the bytes of all contexts, between two arms that are compared
+# the line of the items that arms have trained on; of a further yardstick, with `.others.0`
+TRAINED_ITEMS = "items in training text"
+TRAINED_TOLERANCE = 0.01  # of the items, between two arms that are compared
 QUESTION_PARAMETERS = "parameters used by this question"  # a line where an arm has a head
 
 

@@ -17,7 +17,13 @@ from paribus.report.trust_power import (
     symmetry_checks,
 )
 from paribus.report.trust_provenance import failure_checks, machine_check, plan_check
-from paribus.report.trust_scope import bound_checks, new_document_check, size_check, window_checks
+from paribus.report.trust_scope import (
+    bound_checks,
+    new_document_check,
+    size_check,
+    trained_item_checks,
+    window_checks,
+)
 from paribus.report.trust_text import text_checks
 
 
@@ -39,6 +45,7 @@ def trust_checks(report: ReportData) -> list[TrustCheck]:
         size_check(report),
         *text_checks(report),
         *window_checks(report),
+        *trained_item_checks(report),
         *bound_checks(report),
         new_document_check(report),
         machine_check(report),

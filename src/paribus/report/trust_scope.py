@@ -10,7 +10,7 @@ from functools import partial
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.verdict import BOUND_WORDS
 from paribus.record import ControlLine, TaskEvaluation
-from paribus.record.control_table import CUT_CONTEXTS
+from paribus.record.control_table import CUT_CONTEXTS, TRAINED_ITEMS
 from paribus.report.numbers import (
     DIGITS,
     MAX_LISTED,
@@ -78,6 +78,18 @@ def window_checks(report: ReportData) -> Iterator[TrustCheck]:
         if line.path == CUT_CONTEXTS:
             each = _describe_counts(line)
     yield TrustCheck("Window", "mind", f"{_describe_cut(report)}: {each}.")
+
+
+def trained_item_checks(report: ReportData) -> Iterator[TrustCheck]:
+    """Where items of the primary yardstick stand in the training text of arms, as the plan has
+    counted them.
+    """
+    for line in report.plan.control:
+        if line.path == TRAINED_ITEMS:
+            text = f"Items that stand in the training text: {_describe_counts(line)}."
+            if line.allowed is not None:
+                text += f" Allowed: {line.allowed}."
+            yield TrustCheck("Seen items", "mind", text)
 
 
 def _describe_counts(line: ControlLine) -> str:

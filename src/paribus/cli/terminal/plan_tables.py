@@ -27,6 +27,7 @@ from paribus.design.ladder import Rung
 from paribus.design.proposed_jobs import ProposedJobs
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.record import ControlLine, Mark
+from paribus.record.control_table import TRAINED_ITEMS
 from paribus.report.numbers import (
     describe_weights,
     format_count,
@@ -156,6 +157,15 @@ def print_position_notes(plan: Plan, page: Console) -> None:
     for note, names in arms_by_note.items():
         of = "" if len(names) == len(plan.arms) else f"{', '.join(names)}: "
         page.print(f"note       {of}{note}", style="yellow", soft_wrap=True)
+
+
+def print_trained_items(plan: Plan, page: Console) -> None:
+    """Print which items stand in the training text of arms alike, or may stand there."""
+    for line in plan.control_lines:
+        if line.path.startswith(TRAINED_ITEMS) and line.mark != Mark.CONFOUND and line.note:
+            counts = [f"{value} in {quote_arm(arm)}" for arm, value in line.values.items()]
+            text = f"{line.path}: {', '.join(counts)}; {line.note}"
+            page.print(f"note       {text}", style="yellow", soft_wrap=True, markup=False)
 
 
 def format_line(path: str, values: Sequence[Any]) -> list[str]:

@@ -1,0 +1,90 @@
+"""Texts that stand in the training text of a corpus."""
+
+from pathlib import Path
+
+import pytest
+from byte_models import held_out_texts
+
+from paribus.corpus import TokenisedCorpus, prepare_corpus
+from paribus.corpus.text_overlap import SoughtTexts
+from paribus.spec.corpus import Corpus
+
+WORDS = [f"word{n}" for n in range(60)]
+
+
+def text(first: int, last: int) -> str:
+    return " ".join(WORDS[first:last])
+
+
+def standing(dataset: TokenisedCorpus, *items: str) -> list[bool]:
+    sought = SoughtTexts([(item,) for item in items])
+    return sought.standing([sought.seen_in(dataset)])
+
+
+def test_a_long_text_stands_there_if_half_of_its_windows_do(tmp_path: Path) -> None:
+    dataset = held_out_texts(tmp_path, [text(0, 30), text(40, 60)], test=0.0)
+    unknown = " ".join(f"other{n}" for n in range(30))
+    items = {
+        text(3, 20): True,
+        text(3, 20).replace(" ", "\n"): True,
+        f"{text(0, 20)} {unknown[:60]}": True,
+        f"{text(0, 10)} {unknown}": False,
+        unknown: False,
+        text(0, 30).upper(): False,
+    }
+    assert standing(dataset, *items) == list(items.values())
+
+
+def test_a_text_that_was_cut_elsewhere_is_found(tmp_path: Path) -> None:
+    dataset = held_out_texts(tmp_path, [text(0, 15), text(15, 30)], test=0.0)
+    assert standing(dataset, text(7, 22)) == [True]
+
+
+def test_a_short_text_is_found_whole_and_in_a_row(tmp_path: Path) -> None:
+    dataset = held_out_texts(tmp_path, ["1+0+1+1+0=1", "abcdefghijklmnopqrstuvwxyz"], test=0.0)
+    items = {
+        "1+0+1+1+0=1": True,
+        "1+0+1 +1+0=": True,
+        "1+0+1+1+1=1": False,
+        "cdefghijklmnopqrstuvw": True,
+        "abcdefghijklmnopqr stuvwxy": True,
+        "abcdefghijklmnopqrtuvwxyz": False,
+    }
+    assert standing(dataset, *items) == list(items.values())
+
+
+def test_windows_in_other_places_make_no_short_text(tmp_path: Path) -> None:
+    dataset = held_out_texts(tmp_path, ["abcdefghij", "cdefghijkl"], test=0.0)
+    assert standing(dataset, "abcdefghijkl") == [False]
+
+
+def test_a_text_shorter_than_any_window_is_a_document_of_its_own(tmp_path: Path) -> None:
+    dataset = held_out_texts(tmp_path, ["68+38=9", "12+34=5 and more"], test=0.0)
+    assert standing(dataset, "68+38=9", "12+34=5", "8+38=9", "") == [True, False, False, False]
+
+
+@pytest.mark.parametrize("form", ["pairs", "text", "conversations"])
+@pytest.mark.parametrize("tokenizer", [{"kind": "bytes"}, {"kind": "bpe", "n_vocab": 300}])
+def test_form_and_tokenizer_do_not_matter(
+    tmp_path: Path, form: str, tokenizer: dict[str, object]
+) -> None:
+    source = {"kind": "copy", "n_documents": 60, "form": form}
+    table = {"sources": [source], "tokenizer": tokenizer, "test": 0.0, "valid": 0.0}
+    dataset = prepare_corpus(Corpus.model_validate(table), tmp_path, show_progress=False)
+    pairs = Corpus.model_validate({**table, "sources": [{**source, "form": "pairs"}]})
+    known = prepare_corpus(pairs, tmp_path, show_progress=False)
+    (reader,) = known.readers["train"]
+    found = []
+    for number in range(reader.shard.n_documents):
+        pieces = [
+            known.decode(reader.shard.tokens[i:j].tolist())
+            for i, j in reader.shard.piece_bounds(number)
+        ]
+        found.append("".join(pieces))
+    strange = "".join(reversed(found[0]))
+    assert standing(dataset, *found, strange) == [True] * len(found) + [False]
+
+
+def test_text_that_is_held_out_is_no_training_text(tmp_path: Path) -> None:
+    dataset = held_out_texts(tmp_path, [text(0, 30), text(30, 60)])
+    assert standing(dataset, text(0, 20)) == [False]
