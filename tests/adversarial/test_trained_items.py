@@ -122,7 +122,7 @@ def test_a_reason_lets_trained_items_pass(plan_design: PlanDesign) -> None:
     plan = plan_design(f'allow = {{ "{LINE}" = "memory is asked about" }}\n{text}')
     (line,) = plan.allowed_lines
     assert (line.path, line.mark, line.allowed) == (LINE, Mark.CONFOUND, "memory is asked about")
-    assert plan.unused_allowances == ()
+    assert not plan.unused_allowances
 
 
 def test_items_that_all_arms_have_trained_on_are_told(plan_design: PlanDesign) -> None:
