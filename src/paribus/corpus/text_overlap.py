@@ -240,7 +240,7 @@ class _TokenBytes:
         if not self.tokenizer.is_byte_level:
             return self._decode_documents(tokens, bounds)
         table, table_starts, table_lengths = self._table
-        numbers = np.minimum(tokens, n_text).astype(np.int64)  # at the end, a space for the special
+        numbers = np.minimum(tokens.astype(np.int64), n_text)  # at the end, a space for the special
         lengths = table_lengths[numbers]
         ends = np.concatenate([[0], lengths.cumsum()])
         places = np.repeat(table_starts[numbers] - ends[:-1], lengths) + np.arange(ends[-1])
