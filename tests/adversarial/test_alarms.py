@@ -3,6 +3,7 @@ cure that is named cures.
 """
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -178,3 +179,62 @@ def test_a_share_of_few_items_says_how_coarse_it_is(plan_design: Any, tmp_path: 
     assert alarm.cure == "primary.measure.task.n_items = 30"
     cured = RECALL.replace("n_items = 5", "n_items = 30")
     assert _alarms(plan_design(cured), tmp_path) == ()
+
+
+WINDOWS = """
+factor = "architecture.mask"
+base.training.length = 256
+[arms.plain]
+[arms.other]
+architecture.mask = "causal & window({})"
+"""
+HALVES = "primary.measure.n_items = 10\nprimary.measure.max_bytes = {}\n"
+
+
+def test_items_shorter_than_a_window_under_study_say_so_and_how_long_they_must_be(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    (alarm,) = _alarms(plan_design(HALVES.format(24) + WINDOWS.format(60)), tmp_path)
+    assert "other and plain differ in mask; an item of the primary yardstick" in alarm.text
+    assert re.search(
+        r"from about 62 tokens on, .*, and the longest of 10 items has \d\d$", alarm.text
+    )
+    assert alarm.cure.startswith("primary.measure.max_bytes = ")
+    cured = f"primary.measure.n_items = 10\n{alarm.cure}\n{WINDOWS.format(60)}"
+    assert _alarms(plan_design(cured), tmp_path) == ()
+
+
+def test_items_of_which_few_reach_beyond_a_window_are_counted(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    sly = HALVES.format(240).replace("10", "400") + WINDOWS.format(158)
+    (alarm,) = _alarms(plan_design(sly), tmp_path)
+    assert re.search(r"from about 160 tokens on, .*, and only 1 of \d\d are that long", alarm.text)
+    assert alarm.cure.startswith("primary.measure = { … }, a yardstick whose items have about 160")
+    assert _alarms(plan_design(HALVES.format(240) + WINDOWS.format(60)), tmp_path) == ()
+
+
+def test_distances_that_no_item_has_are_alarming_too(plan_design: Any, tmp_path: Path) -> None:
+    sly = (
+        HALVES.format(24)
+        + """
+    base.training.length = 256
+    base.architecture.positions = { kind = "relative_bias", n_buckets = 256 }
+    factor = "architecture.positions.max_distance"
+    [arms.plain]
+    architecture.positions.max_distance = 300
+    [arms.other]
+    architecture.positions.max_distance = 280
+    """
+    )
+    (alarm,) = _alarms(plan_design(sly), tmp_path)
+    assert "differ in positions.max_distance; an item of the primary yardstick" in alarm.text
+    assert "from about 133 tokens on" in alarm.text
+
+
+def test_masks_that_differ_in_documents_alone_need_no_longer_items(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    """An item is one document, however long it is: the training shows the difference."""
+    apart = WINDOWS.replace("window({})", "same_document")
+    assert _alarms(plan_design(HALVES.format(24) + apart), tmp_path) == ()

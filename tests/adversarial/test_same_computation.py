@@ -10,6 +10,7 @@ from torch import Tensor
 from paribus.design.arms import arms_of
 from paribus.errors import SpecError
 from paribus.model import build
+from paribus.objectives import pose_problem, separates_documents
 from paribus.objectives.permission import example_problem
 from paribus.spec import resolve
 from paribus.spec.design_reading import load_design
@@ -17,6 +18,14 @@ from paribus.spec.objectives import components_of
 
 EXPERTS = 'base.architecture.feed_forward = { kind = "experts", n_active = 1, n_experts = '
 RELATIVE = 'base.architecture.positions = "relative_bias"\nbase.training.length = 18\n'
+# one for each distance below 162
+MANY_BUCKETS = 'base.architecture.positions = { kind = "relative_bias", n_buckets = 324 }\n'
+SHORT_PAIRS = """
+base.objective = "seq2seq"
+base.corpus.sources = [{ kind = "translation", n_documents = 400 }]
+base.training.length = 256
+primary.measure = { kind = "pairs", n_items = 4 }
+"""
 # what all arms have; the factor; the plain arm, the one that is sly and the one that is honest;
 # what is said of the sly one
 PAIRS = {
@@ -113,6 +122,55 @@ PAIRS = {
     ),
 }
 
+# likewise, where the text has no row as long as training.length
+SHORT_TEXTS = {
+    "short pairs": (
+        SHORT_PAIRS,
+        "architecture.mask",
+        ("'causal'", "'causal & window(170)'", "'causal & window(100)'"),
+        "the longest pair of its training has 161 tokens, .* use a window below 160, or pairs of"
+        " more than 171 tokens",
+    ),
+    "short sources": (
+        f"{SHORT_PAIRS}base.architecture.encoder = {{ n_layers = 1 }}",
+        "architecture.encoder.mask",
+        ("'causal'", "'causal & window(100)'", "'causal & window(60)'"),
+        "the longest source of its training has 80 tokens, .* use a window below 79",
+    ),
+    "short targets": (
+        f"{SHORT_PAIRS}base.architecture.encoder = {{ n_layers = 1 }}",
+        "architecture.mask",
+        ("'causal'", "'causal & window(100)'", "'causal & window(60)'"),
+        "the longest target of its training has 81 tokens, .* use a window below 80",
+    ),
+    "distances of short pairs": (
+        f"{SHORT_PAIRS}{MANY_BUCKETS}",
+        "architecture.positions.max_distance",
+        ("300", "280", None),
+        "the longest pair of its training has 161 tokens, whose distances do not show it; use"
+        " longer pairs",
+    ),
+    "short documents": (
+        "base.training.length = 256",
+        "architecture.mask",
+        (
+            "'causal & same_document'",
+            "'causal & same_document & window(200)'",
+            "'causal & same_document & window(130)'",
+        ),
+        "the longest document of its training has 161 tokens, .* use a window below 160, or"
+        " documents of more than 201 tokens",
+    ),
+    "distances of short documents": (
+        f"base.training.length = 256\nbase.architecture.mask = 'causal & same_document'\n"
+        f"{MANY_BUCKETS}",
+        "architecture.positions.max_distance",
+        ("300", "280", None),
+        "the longest document of its training has 161 tokens",
+    ),
+}
+ALL_PAIRS = PAIRS | SHORT_TEXTS
+
 
 def _design(base: str, factor: str, values: tuple[str | None, ...]) -> str:
     lines = [base, f'factor = "{factor}"']
@@ -123,16 +181,16 @@ def _design(base: str, factor: str, values: tuple[str | None, ...]) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", ALL_PAIRS)
 def test_arms_that_are_computed_alike_are_refused(plan_design: Any, name: str) -> None:
-    base, factor, (plain, sly, _), said = PAIRS[name]
+    base, factor, (plain, sly, _), said = ALL_PAIRS[name]
     with pytest.raises(SpecError, match=f"'plain' and 'other' would be the same .*: .*({said})"):
         plan_design(_design(base, factor, (plain, sly)))
 
 
-@pytest.mark.parametrize("name", [name for name, (*_, arms, _) in PAIRS.items() if arms[2]])
+@pytest.mark.parametrize("name", [name for name, (*_, arms, _) in ALL_PAIRS.items() if arms[2]])
 def test_arms_that_are_computed_apart_are_planned(plan_design: Any, name: str) -> None:
-    base, factor, (plain, _, honest), _ = PAIRS[name]
+    base, factor, (plain, _, honest), _ = ALL_PAIRS[name]
     planned = plan_design(_design(base, factor, (plain, honest)))
     assert len(planned.arms) == 2
 
@@ -148,6 +206,56 @@ def test_how_cross_attention_is_made_is_a_difference(plan_design: Any, field: st
 def test_arms_that_differ_in_name_only_are_meant_to_be_one_run(plan_design: Any) -> None:
     planned = plan_design('factor = "architecture.mask"\n[arms.plain]\n[arms.twin]\n')
     assert planned.arms[0].run == planned.arms[1].run
+
+
+SHORT_MASKS = [name for name, (_, factor, *_) in SHORT_TEXTS.items() if factor.endswith("mask")]
+
+
+@pytest.mark.parametrize("name", SHORT_MASKS)
+def test_what_is_refused_for_its_text_answers_alike_on_it(plan_design: Any, name: str) -> None:
+    base, factor, (plain, sly, honest), _ = SHORT_TEXTS[name]
+    planned = plan_design(_design(base, factor, (plain, honest)))
+    text = planned.arms[0].dataset.text_batch("train", 1, 0, 64, 256)
+    for other, is_alike in ((sly, True), (honest, False)):
+        answers = []
+        for arm in arms_of(load_design(sly_table(_design(base, factor, (plain, other))))):
+            spec = resolve(arm.run.architecture)
+            problem = pose_problem(
+                arm.run.last.objective,
+                text,
+                planned.arms[0].dataset.vocabulary,
+                0,
+                spec.encoder is not None,
+                separates_documents(spec),
+            )
+            with torch.no_grad():
+                states = build(arm.run.architecture).hidden_states(problem.inputs).states_BTD
+            answers.append(problem.gather_states(states)[problem.weights_BM > 0])
+        assert torch.allclose(*answers, atol=1e-5) == is_alike
+
+
+def test_a_window_within_one_document_of_many_is_a_difference(plan_design: Any) -> None:
+    """A document may fill a row in which three have no room for the window."""
+    masks = ("'causal & same_document'", "'causal & same_document & window(14)'")
+    assert len(plan_design(_design("", "architecture.mask", masks)).arms) == 2
+
+
+QUESTIONS = """
+[[others]]
+kind = "task"
+[others.task]
+kind = "choices"
+n_items = 3
+language = { kind = "recall", n_documents = 300, min_length = 4, max_length = 6 }
+"""
+FEW_SHOT = '[others.protocol]\nkind = "few-shot"\nn_demonstrations = 20\n'
+
+
+def test_items_that_are_longer_than_all_training_show_a_difference(plan_design: Any) -> None:
+    sly = _design(SHORT_PAIRS, "architecture.mask", ("'causal'", "'causal & window(170)'"))
+    with pytest.raises(SpecError, match="the longest pair of its training has 161 tokens"):
+        plan_design(sly + QUESTIONS)
+    assert len(plan_design(sly + QUESTIONS + FEW_SHOT).arms) == 2
 
 
 def test_a_probe_that_looks_inside_sees_what_is_not_scored(plan_design: Any) -> None:

@@ -247,6 +247,14 @@ def test_a_pair_too_long_loses_the_beginning_of_its_source(tmp_path, length, tex
     assert corpus.n_unscored_pairs("train", length) == 0
 
 
+def test_the_longest_pairs_of_a_row_are_no_part_of_each_other(tmp_path):
+    corpus = pairs(tmp_path, [("abcde", "X"), ("abc", "X"), ("ab", "XYZ"), ("a", "XY")])
+    assert corpus.longest_pairs(16) == [(2, 4), (5, 2)]
+    assert corpus.longest_pairs(5) == [(1, 4), (3, 2)]  # the beginning of a source is cut off
+    assert corpus.longest_pairs(2) == []
+    assert corpus.longest_source == 5
+
+
 def test_a_source_without_a_token_is_not_asked_and_counted(tmp_path):
     library = Library(models.BPE(vocab={"X": 0, "Y": 1}, merges=[]))
     library.save(str(tmp_path / "t.json"))

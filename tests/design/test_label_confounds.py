@@ -11,7 +11,7 @@ from labelled_texts import ARCHITECTURE, TRAINING, labels_run, run_texts, write_
 from paribus.design import Plan, find_design, make_plan
 from paribus.design.quantities import PlannedArm, quantity_lines, run_price
 from paribus.design.step_cost import measure_step_costs
-from paribus.errors import ConfoundError
+from paribus.errors import ConfoundError, SpecError
 from paribus.evaluate.represent import parameters_used
 from paribus.spec import price, resolve
 from paribus.spec.flops import labelling_flops
@@ -133,3 +133,20 @@ def test_a_control_with_shuffled_targets_differs_in_nothing_else(home):
     planned = plan(home, factor="stages.1.corpus.shuffled_targets", arms=arms)
     differing = [line.path for line in planned.control_lines if line.mark != "✓"]
     assert differing == ["stages.1.corpus.shuffled_targets", "text"]
+
+
+def test_a_window_wider_than_every_labelled_text_is_refused(home: Path) -> None:
+    """Texts of 19 letters at most, after what stands before them."""
+    design = table(home)
+    stages = {**design["base"], "stages": design["base"]["stages"][:2]}
+    keys = {"base": stages, "baseline": "full", "primary": {"measure": "head", "margin": 5}}
+    narrow, wide = "window(9) | reverse", "window(21) | reverse"
+    for mask, is_planned in ((wide, False), (narrow, True)):
+        arms = {}
+        for name, own in (("full", "full"), ("near", mask)):
+            arms[name] = {"stages": {"1": {"architecture": {"mask": own}}}}
+        if is_planned:
+            assert len(plan(home, None, arms=arms, **keys).arms) == 2
+            continue
+        with pytest.raises(SpecError, match="the longest text of its training has 20 tokens"):
+            plan(home, None, arms=arms, **keys)

@@ -97,6 +97,26 @@ class TokenisedCorpus:
                 n_pairs += reader.n_unscored(length)
         return n_pairs
 
+    @property
+    def longest_document(self) -> int:
+        """Tokens of the longest document of running text to train on, with its `eos`."""
+        readers = self.readers["train"]
+        return max(one.longest_document for one in readers if isinstance(one, RunningText))
+
+    @property
+    def longest_source(self) -> int:
+        """Tokens of the longest source to train on, or of the longest labelled text."""
+        readers = self.readers["train"]
+        return max(one.longest_source for one in readers if isinstance(one, PairRows))
+
+    def longest_pairs(self, length: int) -> list[tuple[int, int]]:
+        """Tokens of source and target of the longest pairs to train on, of every source."""
+        pairs: list[tuple[int, int]] = []
+        for reader in self.readers["train"]:
+            assert isinstance(reader, PairRows)
+            pairs += reader.longest_pairs(length)
+        return sorted(pairs)
+
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text)
 

@@ -170,6 +170,29 @@ class PairRows:
             return MinRowLengths(for_any_pair=min(shortest), for_every_pair=max(longest))
         return None
 
+    @cached_property
+    def longest_source(self) -> int:
+        """Tokens of the longest source, whatever fits a row."""
+        return max((int(sources.max()) for sources, _ in self._pair_lengths()), default=0)
+
+    def longest_pairs(self, length: int) -> list[tuple[int, int]]:
+        """Tokens of source and target, with its `eos`, of the longest pairs that are scored in rows
+        of this length: every other has a source and a target that are no longer than those of one
+        of these.
+        """
+        longest_sources = np.zeros(length, np.int64)  # by the tokens of the target
+        for sources, targets in self._pair_lengths():
+            fits = targets < length
+            kept = np.minimum(sources[fits], length - targets[fits])
+            np.maximum.at(longest_sources, targets[fits], kept)
+        pairs, longest = [], 0
+        for n_target in range(length - 1, 0, -1):
+            n_source = int(longest_sources[n_target])
+            if n_source > longest:
+                pairs.append((n_source, n_target))
+                longest = n_source
+        return pairs
+
     def _pair_lengths(self) -> Iterator[tuple[IntArray, IntArray]]:
         """Tokens of sources, and of targets with their eos, many pairs at a time; of two targets
         the longer one counts.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,15 @@ class RunningText:
     def n_tokens(self) -> int:
         """The tokens of one epoch, with an `eos` for each document."""
         return self.shard.n_tokens + self.shard.n_documents
+
+    @cached_property
+    def longest_document(self) -> int:
+        """Tokens of the longest document, with its `eos`."""
+        longest = 0
+        for first in range(0, self.shard.n_documents, LOOKUP_DOCUMENTS):
+            starts = self.shard.offsets[first : first + LOOKUP_DOCUMENTS + 1].astype(np.int64)
+            longest = max(longest, int(np.diff(starts).max()))
+        return longest + 1
 
     def n_rows(self, length: int) -> int:
         return self.n_tokens // length

@@ -16,14 +16,16 @@ from typing import Any
 from paribus.analyse import PastStudies, detectable_effect
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.design.item_reach import ItemReach, can_be_compared, item_reach
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.study_cost import STUDY_SECONDS, StudyCost, run_seconds, study_bytes
+from paribus.errors import SpecError, UnsupportedError
 from paribus.report.numbers import format_duration, format_plural, format_size, rough
 from paribus.runtime import select_device
 from paribus.spec.design import OPEN_SEEDS
 from paribus.spec.measure import POINTS
-from paribus.spec.yardstick import HeadYardstick, TaskYardstick
+from paribus.spec.yardstick import DocumentHalves, HeadYardstick, PseudoHalves, TaskYardstick
 from paribus.workspace import Workspace
 
 LONGEST_SECONDS = 24 * 3600.0
@@ -34,6 +36,8 @@ FEW_ITEMS = 30  # of a measure that is a share of items
 HANDFUL = 10  # items of any other measure
 POWER_FACTOR = 2.8  # standard errors that are found at 80 % power, two-sided at .05
 MOST_HELD_OUT = 0.5  # of a corpus
+LENGTH_FIELDS = {"mask", "cross", "max_distance"}  # that may show in long texts alone
+LEAST_REACHING = 0.1  # of the items, that show what arms differ in
 SPARE_SHARE = 0.95  # of what is allowed, that a cure uses
 
 
@@ -54,6 +58,7 @@ def plan_alarms(
         *_disk_alarm(plan, cost, workspace),
         *_power_alarm(plan, past),
         *_item_alarm(plan),
+        *_reach_alarms(plan),
     )
 
 
@@ -206,6 +211,51 @@ def _item_cure(plan: Plan, n_items: int, least: int) -> str:
         return f"primary.measure.n_items = {least}"
     share = getattr(plan.arms[0].run.last.corpus, measure.split) * least / n_items
     return f"base.corpus.{measure.split} = {min(MOST_HELD_OUT, ceil(100 * share) / 100):g}"
+
+
+def _reach_alarms(plan: Plan) -> Iterator[Alarm]:
+    """Judged pairs that differ in how far they look, where items of the primary yardstick are too
+    short to show it.
+    """
+    arms, measure = {arm.name: arm for arm in plan.arms}, plan.design.primary.measure
+    for one in plan.judged:
+        fields = {factor.split(".")[-1] for factor in one.factors}
+        if one.arm not in arms or one.against not in arms or not fields or fields - LENGTH_FIELDS:
+            continue
+        arm, against = arms[one.arm], arms[one.against]
+        if not can_be_compared(arm, against):
+            continue
+        reach = item_reach(measure, arm, against, plan.tasks)
+        if reach.needed is None or reach.n_reaching >= LEAST_REACHING * reach.n_items:
+            continue
+        found = f"the longest of {format_plural(reach.n_items, 'item')} has {reach.longest}"
+        if reach.n_reaching:
+            found = f"only {reach.n_reaching} of {reach.n_items} are that long"
+        yield Alarm(
+            f"{one.arm} and {one.against} differ in {', '.join(one.factors)}; an item of the"
+            f" primary yardstick shows that from about {reach.needed} tokens on, as it is laid,"
+            f" and {found}",
+            _reach_cure(plan, arm, against, reach),
+        )
+
+
+def _reach_cure(plan: Plan, arm: PlannedArm, against: PlannedArm, reach: ItemReach) -> str:
+    """The line that gives the primary yardstick items that are long enough, if it cuts texts."""
+    measure = plan.design.primary.measure
+    if isinstance(measure, DocumentHalves | PseudoHalves):
+        for times in (1.25, 2.0, 4.0):
+            n_bytes = ceil(measure.max_bytes * times * (reach.needed or 0) / reach.longest)
+            longer = measure.model_copy(update={"max_bytes": n_bytes})
+            try:
+                found = item_reach(longer, arm, against, plan.tasks)
+            except (SpecError, UnsupportedError):  # nothing is that long, or has no room
+                continue
+            if found.n_reaching >= LEAST_REACHING * found.n_items:
+                return _at_scale(plan, f"primary.measure.max_bytes = {n_bytes}")
+    return (
+        f"{_at_scale(plan, 'primary.measure')} = {{ … }}, a yardstick whose items have about"
+        f" {reach.needed} tokens or more, or take longer texts"
+    )
 
 
 def _detectable_sds(plan: Plan, n_seeds: int) -> float:

@@ -61,10 +61,10 @@ def _task_yardsticks(design: Design) -> Iterator[tuple[str, TaskYardstick]]:
 
 
 def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bool) -> PreparedTask:
-    task_arms = [_task_arm(arm) for arm in arms]
+    task_arms = [planned_task_arm(arm) for arm in arms]
     parents: list[TaskArm] = []
     if yardstick.minus_parent:  # which are asked the same items
-        parents = [_task_arm(arm.first_stages(len(arm.run.stages) - 1)) for arm in arms]
+        parents = [planned_task_arm(arm.first_stages(len(arm.run.stages) - 1)) for arm in arms]
     labels = {arm.name: own.label for arm, own in zip(arms, task_arms, strict=True)}
     is_generated = isinstance(yardstick.task, GenerationTask)
     if is_judged and not is_generated and len(set(labels.values())) > 1:
@@ -104,7 +104,7 @@ def _require_equal_tokens(prepared: PreparedTask, arms: Sequence[PlannedArm]) ->
             )
 
 
-def _task_arm(arm: PlannedArm) -> TaskArm:
+def planned_task_arm(arm: PlannedArm) -> TaskArm:
     """How an arm will be asked, as `TaskSubject.arm` says it of its checkpoint."""
     stage = arm.run.last
     return task_arm(

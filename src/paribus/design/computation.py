@@ -3,40 +3,37 @@
 A field can be written and reach nothing: a prefix mask under an objective that has no prefix, a
 window wider than a row, a balance loss over one expert. Arms that differ in such fields alone are
 one run under two names, so a plan refuses them. It is decided from the specs: every field is
-brought to what is computed from it, and masks are compared pair by pair, as far as what is scored
-depends on them, in the layouts that the objective poses. Arms whose specs are the same are let
-pass: they are meant to be one run.
+brought to what is computed from it, and masks and relative positions are compared in the layouts
+that the objective poses: of rows of `training.length`, then of rows as long as the text really
+gives them, and of the items. Arms whose specs are the same are let pass: they are meant to be one
+run.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from paribus.batch import BatchLayout
+from paribus.corpus import TokenisedCorpus
 from paribus.design.arms import run_table
+from paribus.design.item_reach import n_items_that_reach
 from paribus.design.quantities import PlannedArm
+from paribus.design.seen_pairs import Reading, is_read_alike
 from paribus.errors import SpecError, describe_first
+from paribus.evaluate.tasks.run import PreparedTask
 from paribus.masks import (
     DOCUMENT_RULES,
     PREFIX_RULES,
     Rule,
     SequenceLayout,
     Window,
-    dense_mask,
     leaves,
     parse_rule,
-    rule_at_head,
 )
-from paribus.masks.dense import visible_rows
-from paribus.model.positions import relative_buckets
 from paribus.objectives import separates_documents
 from paribus.objectives.permission import example_problem
 from paribus.objectives.source_target import fit_span_plan, possible_splits
@@ -58,17 +55,15 @@ from paribus.spec.objectives import (
     WordTags,
     components_of,
 )
-from paribus.spec.resolved import is_bidirectional
 from paribus.spec.run import Stage
 from paribus.spec.stages import stage_architectures
 from paribus.spec.training import Training
-from paribus.spec.yardstick import ProbeYardstick
+from paribus.spec.yardstick import OtherYardstick, ProbeYardstick
 from paribus.train.parent import name_of_run
 from paribus.train.schedule import learning_rate_at
 
-BoolArray = NDArray[np.bool_]
+T = TypeVar("T")
 MAX_SPLITS = 32  # of a text that masks are compared at
-ROWS_AT_ONCE = 512  # rows of two masks that are compared at once
 ABSENT = "absent"
 # of a training: when something is written down or kept, and how a batch is worked through
 BOOKKEEPING = (
@@ -84,7 +79,9 @@ SEEDS = ("seed", "data_seed")
 TEXT_FORMS = ("text", "conversations")  # whose rows may hold several documents
 
 
-def require_different_computations(design: Design, arms: Sequence[PlannedArm]) -> None:
+def require_different_computations(
+    design: Design, arms: Sequence[PlannedArm], tasks: Mapping[str, PreparedTask] | None = None
+) -> None:
     """SpecError for each two arms that are written differently and computed alike, with the field
     that would make them differ.
     """
@@ -95,7 +92,12 @@ def require_different_computations(design: Design, arms: Sequence[PlannedArm]) -
         if names[one] == names[other] or tables[one] != tables[other]:
             continue
         first, second = arms[one], arms[other]
-        if _have_same_rates(design, first, second) and _see_same_pairs(design, first, second):
+        if not _have_same_rates(design, first, second):
+            continue
+        if _are_rows_alike(design, first, second, longest=False) or (
+            _are_rows_alike(design, first, second, longest=True)
+            and _are_items_alike(design, first, second, tasks or {})
+        ):
             twins.append((first, second))
     problems = describe_first(twins, lambda pair: _describe_twins(design, *pair), "such pairs")
     if twins:
@@ -114,7 +116,9 @@ def require_another_control(design: Design, arms: Sequence[PlannedArm]) -> None:
 
 
 def _computed_fields(design: Design, arm: PlannedArm) -> list[Any]:
-    """What is computed from each field of an arm; masks and learning rates are compared apart."""
+    """What is computed from each field of an arm; masks, relative positions and learning rates are
+    compared apart.
+    """
     run = arm.run
     weights = None if run.begin is None else (run.begin.weights, run.begin.tokenizer)
     reads_text_alone = _has_heads_alone(arm)
@@ -122,10 +126,10 @@ def _computed_fields(design: Design, arm: PlannedArm) -> list[Any]:
     for stage, architecture, text in zip(
         run.stages, stage_architectures(run), arm.texts, strict=True
     ):
-        spec, length = resolve(architecture), stage.training.length
+        spec = resolve(architecture)
         result += [
             text.fingerprint,
-            _architecture_fields(spec, length, reads_text_alone),
+            _architecture_fields(spec, reads_text_alone),
             _objective_fields(stage, spec),
             _training_fields(design, stage, is_last=stage is run.last),
         ]
@@ -148,9 +152,7 @@ def _has_documents(stage: Stage) -> bool:
     return stage.corpus.form in TEXT_FORMS and not _asks_head(stage)
 
 
-def _architecture_fields(
-    spec: ResolvedArchitecture, length: int, reads_text_alone: bool
-) -> dict[str, Any]:
+def _architecture_fields(spec: ResolvedArchitecture, reads_text_alone: bool) -> dict[str, Any]:
     """Every field of an architecture but its masks; of one that heads alone are asked of, without
     what they do not read.
     """
@@ -159,7 +161,7 @@ def _architecture_fields(
         del table["max_length"]  # no row is longer than those of training
     for name, stack in (("stack", spec.stack), ("encoder", spec.encoder)):
         if stack is not None:
-            table[name] = _stack_fields(stack, length)
+            table[name] = _stack_fields(stack)
     if reads_text_alone:
         del table["head"]
         if spec.encoder is not None:
@@ -167,9 +169,9 @@ def _architecture_fields(
     return table
 
 
-def _stack_fields(stack: Stack, length: int) -> list[Any]:
+def _stack_fields(stack: Stack) -> list[Any]:
     beside = stack.model_dump(exclude={"layers", "positions"})
-    fields: list[Any] = [beside, _position_fields(stack, length)]
+    fields: list[Any] = [beside, _position_fields(stack)]
     for block in stack.layers:
         feed_forward = block.feed_forward
         if isinstance(feed_forward, Experts):
@@ -180,13 +182,11 @@ def _stack_fields(stack: Stack, length: int) -> list[Any]:
     return fields
 
 
-def _position_fields(stack: Stack, length: int) -> Any:
-    """Positions as they come out: of a relative bias, the bucket of each distance in a row."""
-    if not isinstance(stack.positions, RelativeBias):
-        return stack.positions.model_dump()
-    distances = torch.arange(1 - length, length)
-    buckets: Tensor = relative_buckets(distances, stack.positions, is_bidirectional(stack))
-    return [stack.positions.n_buckets, buckets.tolist()]
+def _position_fields(stack: Stack) -> Any:
+    """Positions as they come out; the distances of a relative bias are compared in rows."""
+    if isinstance(stack.positions, RelativeBias):
+        return [stack.positions.kind, stack.positions.n_buckets]
+    return stack.positions.model_dump()
 
 
 def _computed_experts(experts: Experts) -> Experts:
@@ -266,35 +266,42 @@ def _have_same_schedule(one: Training, other: Training) -> bool:
     return True
 
 
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """How a row lies before a model: its layout, that of its source, and which positions count."""
+def _are_rows_alike(design: Design, one: PlannedArm, other: PlannedArm, longest: bool) -> bool:
+    """Do two arms read every row of their training alike, wherever what is scored depends on it?
 
-    layout: SequenceLayout
-    source: SequenceLayout | None
-    is_scored: BoolArray
-
-
-class _SeenPositions(NamedTuple):
-    """What scored positions depend on, in the lowest layer and in the source."""
-
-    own: BoolArray
-    source: BoolArray | None
-
-
-def _see_same_pairs(design: Design, one: PlannedArm, other: PlannedArm) -> bool:
-    """Do the masks of two arms show the same pairs, wherever what is scored depends on them?"""
-    measures = (design.primary.measure, *design.others)
-    looks_inside = any(isinstance(measure, ProbeYardstick) for measure in measures)
+    Rows are as long as they may be, or as long as the `longest` that the text really gives.
+    """
+    looks_inside = any(isinstance(measure, ProbeYardstick) for measure in _measures(design))
     stages = zip(
-        one.run.stages, stage_architectures(one.run), stage_architectures(other.run), strict=True
+        one.run.stages,
+        one.texts,
+        stage_architectures(one.run),
+        stage_architectures(other.run),
+        strict=True,
     )
-    for stage, first, second in stages:
+    for stage, text, first, second in stages:
         left, right = resolve(first), resolve(second)
         counts_all = looks_inside or _counts_every_token(left)
-        for reading in _readings(stage, left, counts_all):
-            if not _is_read_alike(reading, left, right, _asks_head(stage)):
+        rows = _readings(stage, left, text if longest and not counts_all else None, counts_all)
+        for reading in rows:
+            if not is_read_alike(reading, left, right, _asks_head(stage)):
                 return False
+    return True
+
+
+def _measures(design: Design) -> tuple[OtherYardstick, ...]:
+    return (design.primary.measure, *design.others)
+
+
+def _are_items_alike(
+    design: Design, one: PlannedArm, other: PlannedArm, tasks: Mapping[str, PreparedTask]
+) -> bool:
+    """Do two arms read the items of every yardstick alike?"""
+    for measure in _measures(design):
+        if isinstance(measure, ProbeYardstick):
+            return False
+        if n_items_that_reach(measure, one, other, tasks):
+            return False
     return True
 
 
@@ -310,123 +317,126 @@ def _counts_every_token(spec: ResolvedArchitecture) -> bool:
     return False
 
 
-def _readings(stage: Stage, spec: ResolvedArchitecture, counts_all: bool) -> Iterator[_Reading]:
-    """Every way in which a row of a stage lies before a model."""
+def _readings(
+    stage: Stage, spec: ResolvedArchitecture, text: TokenisedCorpus | None, counts_all: bool
+) -> Iterator[Reading]:
+    """Every way in which a row of a stage lies before a model; without a text, of any text."""
     length = stage.training.length
     if _asks_head(stage):
-        yield _Reading(SequenceLayout(length, length), None, np.ones(length, bool))
+        if text is not None:
+            length = min(length, text.longest_source + 1)
+        yield Reading(SequenceLayout(length, length), None, np.ones(length, bool))
         return
     for component in components_of(stage.objective):
-        for split in _splits(component.objective, length):
-            problem = example_problem(component, spec, length, split)
-            inputs = problem.inputs
-            is_scored = np.full(inputs.layout.length, counts_all)
-            is_scored[problem.scored_positions_BM[0][problem.weights_BM[0] > 0].numpy()] = True
-            source = None
-            if inputs.source is not None:
-                source = _with_documents(inputs.source.layout, stage)
-            yield _Reading(_with_documents(inputs.layout, stage), source, is_scored)
+        for n_tokens, split in _row_shapes(component.objective, stage, spec, text):
+            problem = example_problem(component, spec, n_tokens, split)
+            reading = Reading.of(problem, counts_all)
+            if problem.inputs.layout.documents_BT is None or not _has_documents(stage):
+                yield _as_one_document(reading)
+            else:
+                yield from _with_documents(reading, component, stage, text)
 
 
-def _splits(objective: SimpleObjective, length: int) -> Sequence[int | None]:
+def _row_shapes(
+    objective: SimpleObjective,
+    stage: Stage,
+    spec: ResolvedArchitecture,
+    text: TokenisedCorpus | None,
+) -> Iterator[tuple[int, int | None]]:
+    """The tokens of rows, and where they are split in source and target."""
+    length = stage.training.length
     match objective:
         case PrefixLM() | LastToken():
-            splits = possible_splits(objective, length)
-            return splits[:: -(-len(splits) // MAX_SPLITS)]
+            for split in _spread(possible_splits(objective, length)):
+                yield length, split
+        case Seq2Seq() if (
+            text is not None and not encodes_turns(spec) and (pairs := text.longest_pairs(length))
+        ):
+            for n_source, n_target in _spread(pairs):
+                yield n_source + n_target, n_source
         case Seq2Seq():
-            return sorted({1, length // 4 or 1, length // 2, 3 * length // 4, length - 1})
+            for split in sorted({1, length // 4 or 1, length // 2, 3 * length // 4, length - 1}):
+                yield length, split
         case _:
-            return [None]
+            yield length, None
 
 
-def _with_documents(layout: BatchLayout, stage: Stage) -> SequenceLayout:
-    """The layout of a row; where it may hold several documents, of three."""
-    length, prefix = layout.length, layout.prefix
-    if isinstance(prefix, Tensor):
-        prefix = int(prefix[0])
-    documents = None
-    if layout.documents_BT is not None and _has_documents(stage):
-        documents = 3 * np.arange(length) // length
-    return SequenceLayout(length, prefix, documents)
+def _spread(values: Sequence[T]) -> Sequence[T]:
+    """Some of many values, the first and the last among them."""
+    some = values[:: -(-len(values) // MAX_SPLITS)]
+    return [*some, values[-1]]
 
 
-def _is_read_alike(
-    reading: _Reading, one: ResolvedArchitecture, other: ResolvedArchitecture, asks_head: bool
-) -> bool:
-    n_heads = one.stack.layers[0].attention.n_heads
-    if asks_head and one.encoder is not None and other.encoder is not None:
-        stacks = (one.encoder, other.encoder)
-        return _seen_positions(*stacks, n_heads, reading) is not None
-    seen = _seen_positions(one.stack, other.stack, n_heads, reading)
-    if seen is None:
-        return False
-    if seen.source is None or one.encoder is None or other.encoder is None:
-        return True
-    assert reading.source is not None
-    encoded = _Reading(reading.source, None, seen.source)
-    return _seen_positions(one.encoder, other.encoder, n_heads, encoded) is not None
+def _as_one_document(reading: Reading) -> Reading:
+    source = reading.source
+    if source is not None:
+        source = replace(source, documents=None)
+    return replace(reading, layout=replace(reading.layout, documents=None), source=source)
 
 
-def _seen_positions(
-    one: Stack, other: Stack, n_heads: int, reading: _Reading
-) -> _SeenPositions | None:
-    """What scored positions depend on through two stacks, from the top layer down; None where
-    some position that counts sees other keys in one than in the other.
+def _with_documents(
+    reading: Reading, component: MixtureComponent, stage: Stage, text: TokenisedCorpus | None
+) -> Iterator[Reading]:
+    """A row that may hold several documents: of one and of three; of running text, of documents as
+    long as the longest, which begin at several places.
     """
-    needed, source_needed = reading.is_scored, None
-    if reading.source is not None:
-        source_needed = np.zeros(reading.source.length, bool)
-    for first, second in zip(reversed(one.layers), reversed(other.layers), strict=True):
-        if first.cross is not None and second.cross is not None and reading.source is not None:
-            keys = _common_keys(
-                first.cross, second.cross, n_heads, reading.layout, needed, reading.source
-            )
-            if keys is None:
-                return None
-            assert source_needed is not None
-            source_needed = source_needed | keys
-        keys = _common_keys(first.mask, second.mask, n_heads, reading.layout, needed)
-        if keys is None:
-            return None
-        needed = needed | keys
-    return _SeenPositions(needed, source_needed)
+    layout, source = reading.layout, reading.source
+    is_cut = isinstance(component.objective, SpanCorruption)  # so that documents are no stretches
+    if text is None or is_cut or stage.corpus.form != "text":
+        for n in (1, 3):
+            side = None if source is None else _in_parts(source, n)
+            yield Reading(_in_parts(layout, n), side, reading.is_scored)
+        return
+    n_source = layout.prefix if source is None else source.length
+    n_all = layout.length if source is None else source.length + layout.length
+    n_own = text.longest_document + (component.mode is not None)
+    begins = (0, 1 - n_all, 1 - n_source, -n_source, -1 - n_source, n_own // 2 - n_source)
+    for begin in dict.fromkeys(begin % n_own for begin in begins):
+        documents = (np.arange(n_all) + begin) // n_own
+        if source is None:
+            own = replace(layout, documents=documents)
+            yield Reading(own, None, reading.is_scored, restarts=True)
+            continue
+        shifted = np.concatenate([documents[n_source : n_source + 1], documents[n_source:-1]])
+        yield Reading(
+            replace(layout, documents=shifted),
+            replace(source, documents=documents[:n_source]),
+            reading.is_scored,
+            restarts=True,
+        )
 
 
-def _common_keys(
-    one: Rule,
-    other: Rule,
-    n_heads: int,
-    layout: SequenceLayout,
-    needed: BoolArray,
-    source: SequenceLayout | None = None,
-) -> BoolArray | None:
-    """The keys that the needed queries see under both rules; None where they see others."""
-    n_keys = layout.length if source is None else source.length
-    keys = np.zeros(n_keys, bool)
-    pairs: dict[tuple[Rule, Rule], None] = {}
-    for head in range(n_heads):
-        pairs[rule_at_head(one, head, n_heads), rule_at_head(other, head, n_heads)] = None
-    for first, second in pairs:
-        for start in range(0, layout.length, ROWS_AT_ONCE):
-            where = slice(start, min(start + ROWS_AT_ONCE, layout.length))
-            rows = needed[where]
-            if not rows.any():
-                continue
-            seen = _visible(first, layout, where, source)[rows]
-            if first != second and not np.array_equal(
-                seen, _visible(second, layout, where, source)[rows]
-            ):
-                return None
-            keys |= seen.any(0)
-    return keys
+def _in_parts(layout: SequenceLayout, n_documents: int) -> SequenceLayout:
+    """A layout of so many documents of one length."""
+    return replace(layout, documents=n_documents * np.arange(layout.length) // layout.length)
 
 
-def _visible(
-    rule: Rule, layout: SequenceLayout, where: slice, source: SequenceLayout | None
-) -> BoolArray:
-    if source is None:
-        return visible_rows(rule, layout, where)
-    return dense_mask(rule, layout, source)[where]
+class _LongestText(NamedTuple):
+    """The longest text of a stage that a model reads as one: what it is called, and its tokens."""
+
+    name: str
+    n_tokens: int
+
+
+def _longest_text(
+    stage: Stage, spec: ResolvedArchitecture, text: TokenisedCorpus, is_encoder: bool
+) -> _LongestText:
+    """What the stack, or the encoder, reads: no longer than a row, which is as long as it may be
+    where documents follow each other.
+    """
+    length = stage.training.length
+    if _asks_head(stage):
+        return _LongestText("text", min(length, text.longest_source + 1))
+    if stage.corpus.form != "text":
+        pairs = [] if encodes_turns(spec) else text.longest_pairs(length)
+        if is_encoder:
+            return _LongestText("source", max((pair[0] for pair in pairs), default=length))
+        if spec.encoder is not None:
+            return _LongestText("target", max((pair[1] for pair in pairs), default=length))
+        return _LongestText("pair", max(map(sum, pairs), default=length))
+    if separates_documents(spec):
+        return _LongestText("document", min(length, text.longest_document))
+    return _LongestText("row", length)
 
 
 def _describe_twins(design: Design, one: PlannedArm, other: PlannedArm) -> str:
@@ -445,13 +455,16 @@ def _describe_twins(design: Design, one: PlannedArm, other: PlannedArm) -> str:
 def _reason(path: str, values: tuple[Any, Any], arm: PlannedArm) -> str:
     """Why two values of a field come to the same, and which field would make them differ."""
     *_, last = path.split(".")
-    stage = arm.run.last
+    place = len(arm.run.stages) - 1
     number = [part for part in path.split(".") if part.isdigit()]
     if path.startswith("stages.") and number:
-        stage = arm.run.stages[int(number[0])]
+        place = int(number[0])
+    stage = arm.run.stages[place]
     kind, length = stage.objective.kind, stage.training.length
+    spec, is_encoder = resolve(arm.run.last_architecture), "encoder" in path.split(".")
+    longest = _longest_text(stage, spec, arm.texts[place], is_encoder)
     if last in ("mask", "cross"):
-        return _mask_reason(path, values, arm, stage)
+        return _mask_reason(path, values, arm, stage, longest)
     if last in SEEDS:
         return "the seeds of the design set it for every arm; use seeds or variance"
     if last in BOOKKEEPING:
@@ -475,12 +488,19 @@ def _reason(path: str, values: tuple[Any, Any], arm: PlannedArm) -> str:
             "it chooses nothing where every token uses all experts or all groups; use a smaller"
             " feed_forward.n_active"
         )
+    if ".positions." in path and longest.n_tokens < length:
+        return (
+            f"the longest {longest.name} of its training has {longest.n_tokens} tokens, whose"
+            f" distances do not show it; use longer {longest.name}s"
+        )
     if ".positions." in path:
         return f"no distance in rows of {length} tokens shows it; use a longer training.length"
     return "it is the same model; use a value that computes something else"
 
 
-def _mask_reason(path: str, values: tuple[Any, Any], arm: PlannedArm, stage: Stage) -> str:
+def _mask_reason(
+    path: str, values: tuple[Any, Any], arm: PlannedArm, stage: Stage, longest: _LongestText
+) -> str:
     kind, length = stage.objective.kind, stage.training.length
     spec = resolve(arm.run.last_architecture)
     is_encoder = "encoder" in path.split(".")
@@ -491,7 +511,7 @@ def _mask_reason(path: str, values: tuple[Any, Any], arm: PlannedArm, stage: Sta
         if isinstance(value, str) and value != ABSENT:
             rules |= leaves(parse_rule(value))
     prefixes = set[float]()
-    for reading in _readings(stage, spec, False):
+    for reading in _readings(stage, spec, None, False):
         read = reading.source if is_encoder and reading.source is not None else reading.layout
         prefixes.add(read.prefix / read.length)
     if rules & PREFIX_RULES and prefixes == {0.0}:
@@ -510,6 +530,12 @@ def _mask_reason(path: str, values: tuple[Any, Any], arm: PlannedArm, stage: Sta
             " corpus.sources of running text, or masks that differ within a document"
         )
     widths = [rule.n for rule in rules if isinstance(rule, Window)]
+    if widths and longest.n_tokens < length and min(widths) >= longest.n_tokens - 1:
+        return (
+            f"the longest {longest.name} of its training has {longest.n_tokens} tokens, so each"
+            f" shows the same pairs; use a window below {longest.n_tokens - 1}, or"
+            f" {longest.name}s of more than {min(widths) + 1} tokens"
+        )
     if widths and min(widths) >= length - 1:  # the last token of a row may be scored by nobody
         return (
             f"a row has {length} tokens, so each shows the same pairs; use a window below"

@@ -186,7 +186,7 @@ def _cut_items(
         items[text] = select_items(dataset, measure)
         fingerprints[text] = items_fingerprint(items[text])
     _require_same_items(measure, arms, fingerprints)
-    tokens = {text: _item_tokens(dataset, items[text]) for text, dataset in texts.items()}
+    tokens = {text: tokens_of_items(dataset, items[text]) for text, dataset in texts.items()}
     cuts: dict[str, CutContexts] = {}
     problems: dict[str, list[str]] = {}
     for arm in arms:
@@ -195,7 +195,7 @@ def _cut_items(
             problems.setdefault(own, []).append(arm.name)
             continue
         try:
-            cuts[arm.name] = _count_cut(_layout(arm, measure), own)
+            cuts[arm.name] = _count_cut(layout_of_items(arm, measure), own)
         except NoRoomError as fault:
             problems.setdefault(f"{fault}: {_describe_cure(measure, arms)}", []).append(arm.name)
         except SpecError as fault:
@@ -207,7 +207,9 @@ def _cut_items(
     return cuts
 
 
-def _item_tokens(dataset: TokenisedCorpus, dataset_items: Sequence[Item]) -> list[ItemTokens] | str:
+def tokens_of_items(
+    dataset: TokenisedCorpus, dataset_items: Sequence[Item]
+) -> list[ItemTokens] | str:
     """Items as the tokenizer of a text reads them; where it loses one, why."""
     tokenizer, item_tokens = dataset.tokenizer, []
     try:
@@ -220,14 +222,14 @@ def _item_tokens(dataset: TokenisedCorpus, dataset_items: Sequence[Item]) -> lis
     return item_tokens
 
 
-def _layout(arm: PlannedArm, measure: Yardstick) -> ItemLayout:
+def layout_of_items(arm: PlannedArm, measure: Yardstick) -> ItemLayout:
     """How the evaluation of an arm will lay items before it."""
     component = answering_component(arm.run.last.objective, measure.label)
     spec = resolve(arm.run.last_architecture)
-    return item_layout(component, spec, arm.dataset.vocabulary, _window(arm))
+    return item_layout(component, spec, arm.dataset.vocabulary, item_window(arm))
 
 
-def _window(arm: PlannedArm) -> int:
+def item_window(arm: PlannedArm) -> int:
     return min(arm.run.last.training.length, resolve(arm.run.last_architecture).max_length)
 
 
@@ -283,7 +285,7 @@ def _reads_whole(
     measure: DocumentHalves | PseudoHalves, max_bytes: int, arms: Sequence[PlannedArm]
 ) -> bool:
     """Would no arm lose any context, were documents cut to so many bytes?"""
-    windows = {arm.name: _window(arm) for arm in arms}
+    windows = {arm.name: item_window(arm) for arm in arms}
     try:
         needed = _needed_windows(measure.model_copy(update={"max_bytes": max_bytes}), arms)
     except SpecError:  # no document is left
@@ -299,11 +301,11 @@ def _needed_windows(
     windows = {}
     for arm in arms:
         if isinstance(measure, HeadYardstick):
-            windows[arm.name] = max(map(len, _labelled_tokens(measure, arm))) + 1
+            windows[arm.name] = max(map(len, labelled_tokens(measure, arm))) + 1
             continue
-        text, layout = arm.dataset.fingerprint, _layout(arm, measure)
+        text, layout = arm.dataset.fingerprint, layout_of_items(arm, measure)
         if text not in tokens:
-            tokens[text] = _item_tokens(arm.dataset, select_items(arm.dataset, measure))
+            tokens[text] = tokens_of_items(arm.dataset, select_items(arm.dataset, measure))
         own = tokens[text]
         assert not isinstance(own, str)  # was refused
         windows[arm.name] = max(layout.needed_window(len(one.target), one.context) for one in own)
@@ -312,8 +314,8 @@ def _needed_windows(
 
 def _cut_texts(measure: HeadYardstick, arm: PlannedArm) -> CutContexts:
     """What a head does not read of the texts that it labels: their ends."""
-    room, vocabulary = _window(arm) - 1, arm.dataset.vocabulary  # as rows of them are cut
-    texts = _labelled_tokens(measure, arm)
+    room, vocabulary = item_window(arm) - 1, arm.dataset.vocabulary  # as rows of them are cut
+    texts = labelled_tokens(measure, arm)
     return CutContexts(
         n_items=len(texts),
         n_cut=sum(len(tokens) > room for tokens in texts),
@@ -322,7 +324,7 @@ def _cut_texts(measure: HeadYardstick, arm: PlannedArm) -> CutContexts:
     )
 
 
-def _labelled_tokens(measure: HeadYardstick, arm: PlannedArm) -> list[list[int]]:
+def labelled_tokens(measure: HeadYardstick, arm: PlannedArm) -> list[list[int]]:
     """The tokens of each text that a head is asked about."""
     labelled = LabelledCorpus(arm.dataset, _head_objective(arm))
     return [arm.dataset.encode(one.text) for one in labelled.documents(measure.split)]

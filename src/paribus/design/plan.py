@@ -243,7 +243,7 @@ def make_plan(
     require_declared_match(arms, ready)
     groups = budget_groups(design, ready)
     ready = scale_recipes(design, arms, _apply_budget(design, ready, groups))
-    require_different_computations(design, ready)
+    require_different_computations(design, ready, tasks)
     require_another_control(design, ready)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
