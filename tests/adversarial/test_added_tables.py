@@ -98,6 +98,7 @@ def test_a_source_is_hidden_in_the_control_alone(plan_design) -> None:
             "stages.1.training.optimizer",
         ),
         ("{}", '{ schedule = "constant" }', "stages.1.training.schedule"),
+        ("{}", "{ z_loss = 50.0 }", "stages.1.training.z_loss"),
     ],
 )
 def test_what_an_added_stage_does_otherwise_counts(

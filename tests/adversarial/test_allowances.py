@@ -134,5 +134,7 @@ def test_a_control_that_is_the_baseline_shows_nothing(plan_design) -> None:
     said = "control is 'same', which is the same run as the baseline 'plain', so it cannot come out"
     with pytest.raises(SpecError, match=said):
         plan_design(design.format("causal"))
+    with pytest.raises(SpecError, match="control is 'same', which is the same run as 'window'"):
+        plan_design(design.format("causal & window(5)"))
     (one,) = plan_design(design.format("causal & same_side")).judged
     assert one.arm == "window"

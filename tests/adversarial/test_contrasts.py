@@ -53,6 +53,13 @@ def test_the_diagonal_of_a_factorial_is_refused_and_its_sides_are_not(plan_desig
     assert judged["prefix+none against causal+none"].factors == ("mask",)
 
 
+@pytest.mark.parametrize("weight", ["1", "1e-10"])
+def test_weights_count_by_their_shares(plan_design, weight: str) -> None:
+    diagonal = f'contrasts = {{ x = {{ "prefix+none" = {weight}, "causal+rotary" = -{weight} }} }}'
+    with pytest.raises(ConfoundError, match="x differs in 2 factors: mask, positions; the effect"):
+        plan_design(FACTORIAL.format(diagonal))
+
+
 @pytest.mark.parametrize("judge", ["", 'comparisons = [["b+none", "a+none"]]\n'])
 def test_a_level_that_bundles_four_fields_counts_each_by_itself(plan_design, judge: str) -> None:
     """Also in main effects, which are in the family where nothing else is written."""

@@ -68,6 +68,8 @@ def _stage_fields(arm: Arm, number: int) -> Iterator[str]:
             recipes = [{"kind": k, **one} for k, one in zip(kinds, recipes, strict=True)]
         fields, _ = differing_fields(*recipes)
         yield from [f"training.{name}.{path}" for path in fields]
+    if own.training.z_loss != near.training.z_loss:
+        yield "training.z_loss"
 
 
 def _without_sizes(architecture: Any) -> Table:

@@ -46,9 +46,10 @@ def budget_groups(design: Design, arms: Sequence[PlannedArm]) -> BudgetGroups:
     judged += declared_contrasts(design).values()
     for weights in judged:
         sums: dict[int, float] = {}
+        largest = max(map(abs, weights.values()))
         for name, weight in weights.items():
             sums[n_stages[name]] = sums.get(n_stages[name], 0.0) + weight
-        joined = [group_of[number] for number, total in sums.items() if abs(total) > 1e-9]
+        joined = [group_of[number] for number, total in sums.items() if abs(total) > 1e-9 * largest]
         for number, group in group_of.items():
             if group in joined:
                 group_of[number] = min(joined)

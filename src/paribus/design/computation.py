@@ -58,7 +58,7 @@ from paribus.spec.objectives import (
 from paribus.spec.run import Stage
 from paribus.spec.stages import stage_architectures
 from paribus.spec.training import Training
-from paribus.spec.yardstick import OtherYardstick, ProbeYardstick
+from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick
 from paribus.train.parent import name_of_run
 from paribus.train.schedule import learning_rate_at
 
@@ -96,7 +96,7 @@ def require_different_computations(
             continue
         if _are_rows_alike(design, first, second, longest=False) or (
             _are_rows_alike(design, first, second, longest=True)
-            and _are_items_alike(design, first, second, tasks or {})
+            and _are_items_alike(design, first, second, tasks)
         ):
             twins.append((first, second))
     problems = describe_first(twins, lambda pair: _describe_twins(design, *pair), "such pairs")
@@ -105,13 +105,19 @@ def require_different_computations(
 
 
 def require_another_control(design: Design, arms: Sequence[PlannedArm]) -> None:
-    """SpecError where the control is the run of the baseline, under another name."""
+    """SpecError where the control is the run of another arm, under another name."""
     name = control_arm(design)
     runs = {arm.name: name_of_run(arm.run, arm.texts) for arm in arms}
-    if name is not None and runs[name] == runs[design.baseline]:
+    twins = [arm for arm, run in runs.items() if name in runs and arm != name and run == runs[name]]
+    if design.baseline in twins:
         raise SpecError(
             f"control is {name!r}, which is the same run as the baseline {design.baseline!r}, so it"
             " cannot come out worse; let the arm differ in something that must do harm"
+        )
+    if twins:
+        raise SpecError(
+            f"control is {name!r}, which is the same run as {twins[0]!r}, so it shows nothing of"
+            " its own; let the arm differ in something that must do harm"
         )
 
 
@@ -294,13 +300,17 @@ def _measures(design: Design) -> tuple[OtherYardstick, ...]:
 
 
 def _are_items_alike(
-    design: Design, one: PlannedArm, other: PlannedArm, tasks: Mapping[str, PreparedTask]
+    design: Design, one: PlannedArm, other: PlannedArm, tasks: Mapping[str, PreparedTask] | None
 ) -> bool:
-    """Do two arms read the items of every yardstick alike?"""
+    """Do two arms read the items of every yardstick alike? Not of a task whose items are not made,
+    as on the rungs of a ladder.
+    """
     for measure in _measures(design):
         if isinstance(measure, ProbeYardstick):
             return False
-        if n_items_that_reach(measure, one, other, tasks):
+        if tasks is None and isinstance(measure, TaskYardstick):
+            return False
+        if n_items_that_reach(measure, one, other, tasks or {}):
             return False
     return True
 

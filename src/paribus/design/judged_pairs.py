@@ -475,8 +475,9 @@ def _is_balanced(fields: Sequence[str], weights: Mapping[str, float], edges: Fac
             joined = groups[one] | groups[other]
             for name in joined:
                 groups[name] = joined
+    largest = max(map(abs, weights.values()))
     sums = [sum(weights[name] for name in group) for group in groups.values()]
-    return all(abs(one) < 1e-9 for one in sums)
+    return all(abs(one) < 1e-9 * largest for one in sums)
 
 
 def _has_one_direction(
