@@ -10,6 +10,7 @@ In conversations and preferences, the ids after those of text are TURN_TOKENS.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -129,6 +130,23 @@ class Shard:
     def document_starts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where documents begin; document n_documents is the end."""
         return self.offsets[documents * self.pieces_per_document].astype(np.int64)
+
+    def chunks(self, n_tokens: int) -> Iterator[tuple[int, int]]:
+        """Documents in runs of about so many tokens, each as the first and the one after the
+        last.
+        """
+        starts = self.document_starts(np.arange(self.n_documents + 1))
+        first = 0
+        while first < self.n_documents:
+            last = int(np.searchsorted(starts, starts[first] + n_tokens, "right")) - 1
+            last = min(max(last, first + 1), self.n_documents)
+            yield first, last
+            first = last
+
+    def document_tokens(self, first: int, last: int) -> NDArray[np.unsignedinteger]:
+        """The tokens of a run of documents."""
+        start, end = self.document_starts(np.array([first, last])).tolist()
+        return self.tokens[start:end]
 
     def target_starts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the targets of pairs begin."""

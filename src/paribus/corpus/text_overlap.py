@@ -205,16 +205,10 @@ def _training_chunks(dataset: TokenisedCorpus) -> Iterator[tuple[Bytes, NDArray[
     """
     to_bytes = _TokenBytes(dataset.tokenizer)
     for reader in dataset.readers["train"]:
-        shard = reader.shard
-        starts = shard.document_starts(np.arange(shard.n_documents + 1))
-        first = 0
-        while first < shard.n_documents:
-            last = int(np.searchsorted(starts, starts[first] + CHUNK_TOKENS, "right")) - 1
-            last = min(max(last, first + 1), shard.n_documents)
-            tokens = shard.tokens[int(starts[first]) : int(starts[last])]
-            bounds = _document_bounds(shard, first, last) - starts[first]
-            yield to_bytes.convert(tokens, bounds)
-            first = last
+        for first, last in reader.shard.chunks(CHUNK_TOKENS):
+            bounds = _document_bounds(reader.shard, first, last)
+            tokens = reader.shard.document_tokens(first, last)
+            yield to_bytes.convert(tokens, bounds - bounds[0, 0])
 
 
 def _document_bounds(shard: Shard, first: int, last: int) -> NDArray[np.int64]:

@@ -19,10 +19,12 @@ from paribus.spec.architecture import Encoder
 from paribus.spec.begin_reading import DERIVED_SIZES
 from paribus.spec.design import Design, Table, control_arm
 from paribus.spec.stages import stage_architectures
+from paribus.spec.training import Training
 
 ENCODER_PATH = "architecture.encoder"
 STAGE_TABLE = re.compile(r"stages\.(\d+)")
-STAGE_RECIPE = ("optimizer", "schedule")  # of a stage's training; its length and text are its own
+# of a stage's training; its length, its batches and its text are its own
+STAGE_RECIPE = ("optimizer", "schedule", "z_loss")
 
 
 def added_factors(path: str, arm: Arm, other: Arm) -> tuple[str, ...]:
@@ -61,15 +63,14 @@ def _stage_fields(arm: Arm, number: int) -> Iterator[str]:
     architectures = [_without_sizes(one) for one in stage_architectures(arm.run)]
     fields, _ = differing_fields(architectures[neighbour], architectures[number])
     yield from [f"architecture.{path}" for path in fields]
-    for name in STAGE_RECIPE:
-        recipes = [getattr(one.training, name).model_dump(mode="json") for one in (near, own)]
-        if name == "optimizer":
-            kinds = [one.training.optimizer.kind for one in (near, own)]
-            recipes = [{"kind": k, **one} for k, one in zip(kinds, recipes, strict=True)]
-        fields, _ = differing_fields(*recipes)
-        yield from [f"training.{name}.{path}" for path in fields]
-    if own.training.z_loss != near.training.z_loss:
-        yield "training.z_loss"
+    fields, _ = differing_fields(_recipe(near.training), _recipe(own.training))
+    yield from [f"training.{path}" for path in fields]
+
+
+def _recipe(training: Training) -> Table:
+    table = training.model_dump(mode="json")
+    table["optimizer"] = {"kind": training.optimizer.kind, **table["optimizer"]}
+    return {name: table[name] for name in STAGE_RECIPE}
 
 
 def _without_sizes(architecture: Any) -> Table:

@@ -22,22 +22,11 @@ from paribus.spec.begin_reading import DERIVED_SIZES, BeginOpener, BeginPoint
 from paribus.spec.corpus import TokenizerFile
 from paribus.spec.design import Table
 from paribus.spec.stages import Stage
+from paribus.spec.training import BOOKKEEPING, SEEDS
 
 BEGIN_PATH = "begin"
 BEGIN_CONFOUND = "the arms begin with different weights"
 BEGIN_FOLLOWS = "follows from what the arm begins from"
-# what moves no weight, or only by lot
-UNCOUNTED_FIELDS = (
-    "n_micro_batches",
-    "seed",
-    "data_seed",
-    "deterministic",
-    "row_every",
-    "valid_every",
-    "valid_batches",
-    "checkpoint_every",
-    "keep_last",
-)
 
 
 def begin_findings(
@@ -151,7 +140,7 @@ def resolved_table(architecture: Architecture) -> Table:
 def _stage_table(stage: Stage) -> Table:
     table = stage.model_dump(mode="json", exclude={"kind", "architecture"})
     table["corpus"].pop("tokenizer")  # compared by its content
-    for name in UNCOUNTED_FIELDS:
+    for name in (*BOOKKEEPING, *SEEDS):  # what moves no weight, or only by lot
         table["training"].pop(name)
     return table
 

@@ -57,7 +57,7 @@ from paribus.spec.objectives import (
 )
 from paribus.spec.run import Stage
 from paribus.spec.stages import stage_architectures
-from paribus.spec.training import Training
+from paribus.spec.training import BOOKKEEPING, SEEDS, Training
 from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick
 from paribus.train.parent import name_of_run
 from paribus.train.schedule import learning_rate_at
@@ -65,17 +65,6 @@ from paribus.train.schedule import learning_rate_at
 T = TypeVar("T")
 MAX_SPLITS = 32  # of a text that masks are compared at
 ABSENT = "absent"
-# of a training: when something is written down or kept, and how a batch is worked through
-BOOKKEEPING = (
-    "row_every",
-    "valid_every",
-    "valid_batches",
-    "checkpoint_every",
-    "keep_last",
-    "n_micro_batches",
-    "deterministic",
-)
-SEEDS = ("seed", "data_seed")
 TEXT_FORMS = ("text", "conversations")  # whose rows may hold several documents
 
 

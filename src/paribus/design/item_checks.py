@@ -144,6 +144,21 @@ def describe_cut_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
     return tuple(problems)
 
 
+def compared_shares(
+    design: Design, shares: Mapping[str, float], tolerance: float, things: str
+) -> tuple[float, list[str]]:
+    """The largest difference between two arms that are compared, and those above a tolerance in
+    words.
+    """
+    largest, differences = 0.0, []
+    for arm, against in compared_pairs(design):
+        share = shares[arm] - shares[against]
+        largest = max(largest, abs(share))
+        if abs(share) > tolerance:
+            differences.append(f"{arm} against {against} {share:+.1%} of the {things}")
+    return largest, differences
+
+
 def _cut_line(
     path: str,
     design: Design,
@@ -154,12 +169,8 @@ def _cut_line(
     values = {arm: str(own) for arm, own in cuts.items()}
     if len(set(values.values())) == 1:
         return ControlLine(path=path, mark=Mark.EQUAL, values=values)
-    largest, differences = 0.0, []
-    for arm, against in compared_pairs(design):
-        share = cuts[arm].share - cuts[against].share
-        largest = max(largest, abs(share))
-        if abs(share) > CUT_TOLERANCE:
-            differences.append(f"{arm} against {against} {share:+.1%} of the bytes")
+    shares = {arm: own.share for arm, own in cuts.items()}
+    largest, differences = compared_shares(design, shares, CUT_TOLERANCE, "bytes")
     if differences:
         return ControlLine(
             path=path,

@@ -21,7 +21,7 @@ from paribus.corpus.tasks.items import iterate_texts
 from paribus.corpus.text_overlap import SeenHashes, SoughtTexts
 from paribus.design.arms import Arm
 from paribus.design.control import NOT_COMPARED, is_inside
-from paribus.design.item_checks import PRIMARY, asked_measures
+from paribus.design.item_checks import PRIMARY, asked_measures, compared_shares
 from paribus.design.quantities import PlannedArm
 from paribus.errors import ParibusError
 from paribus.evaluate import select_items
@@ -31,7 +31,7 @@ from paribus.record.control_table import TRAINED_ITEMS, TRAINED_TOLERANCE
 from paribus.spec.begin import BeginFrom
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.corpus import Corpus, TokenizerFile
-from paribus.spec.design import Design, compared_pairs, sweep_yardstick
+from paribus.spec.design import Design, sweep_yardstick
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.probe_variants import DRAWN
 from paribus.spec.stages import stage_corpus
@@ -237,12 +237,8 @@ def _line(
 ) -> ControlLine:
     values = {arm: str(count) for arm, count in counts.items()}
     notes = [f"there may be more in {', '.join(names)}: {why}" for why, names in unknown.items()]
-    largest, differences = 0.0, []
-    for arm, against in compared_pairs(design):
-        share = counts[arm].share - counts[against].share
-        largest = max(largest, abs(share))
-        if abs(share) > TRAINED_TOLERANCE:
-            differences.append(f"{arm} against {against} {share:+.1%} of the items")
+    shares = {arm: own.share for arm, own in counts.items()}
+    largest, differences = compared_shares(design, shares, TRAINED_TOLERANCE, "items")
     if differences:
         return ControlLine(
             path=path,

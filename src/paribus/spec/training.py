@@ -212,6 +212,17 @@ def steps_of_share(n_steps: int, share: float) -> int:
     return max(2, round(n_steps * share))
 
 
+# of a training: when something is written down or kept, and how a batch is worked through
+BOOKKEEPING = (
+    "row_every",
+    "valid_every",
+    "valid_batches",
+    "checkpoint_every",
+    "keep_last",
+    "n_micro_batches",
+    "deterministic",
+)
+SEEDS = ("seed", "data_seed")
 SCALED_FIELDS = ("warmup", "valid_every")  # what is counted in steps, and keeps its share of them
 
 

@@ -73,12 +73,5 @@ def _training_texts(dataset: TokenisedCorpus) -> Iterator[str]:
     A gram over the end of a document is found too; that is rare, and errs on the safe side.
     """
     for reader in dataset.readers["train"]:
-        shard = reader.shard
-        starts = shard.document_starts(np.arange(shard.n_documents + 1))
-        first = 0
-        while first < shard.n_documents:
-            last = int(np.searchsorted(starts, starts[first] + CHUNK_TOKENS, "right")) - 1
-            last = min(max(last, first + 1), shard.n_documents)
-            tokens = shard.tokens[int(starts[first]) : int(starts[last])]
-            yield dataset.decode(tokens.tolist())
-            first = last
+        for first, last in reader.shard.chunks(CHUNK_TOKENS):
+            yield dataset.decode(reader.shard.document_tokens(first, last).tolist())
