@@ -5,6 +5,7 @@ that the page of results prints.
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from math import log2, sqrt
 from statistics import fmean
 
 import pytest
@@ -74,8 +75,9 @@ def test_the_best_rate_does_not_fall_from_6m_to_24m_tokens():
             assert f"{2 ** fmean(own):.4f}" in text
 
 
-def test_the_table_of_swept_rates_follows_from_the_rows_of_its_sweeps() -> None:
-    folder = RESULTS / "rates-22m"
+@pytest.mark.parametrize("study", ["rates-22m", "rates-90m-128", "rates-90m-256"])
+def test_the_table_of_swept_rates_follows_from_the_rows_of_its_sweeps(study: str) -> None:
+    folder = RESULTS / study
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in rows_of(folder / "rows.csv"):
         if row["purpose"] == "sweep":
@@ -92,3 +94,28 @@ def test_the_table_of_swept_rates_follows_from_the_rows_of_its_sweeps() -> None:
         assert optimum.interval is not None
         low, high = optimum.interval
         assert f"{own['rate']:.3g} ({low:.3g} to {high:.3g})" in page
+
+
+def test_how_rates_move_with_width_and_text_follows_from_the_four_rates_of_each_arm() -> None:
+    octaves: dict[tuple[str, str, str], tuple[float, float]] = {}
+    for study, text in (("rates-22m", "22"), ("rates-90m-128", "90"), ("rates-90m-256", "90")):
+        for arm, own in json.loads((RESULTS / study / "rates.json").read_text()).items():
+            low, high = own["optimum"]["interval"]
+            kind, width = arm.rsplit(" ", 1)
+            octaves[kind, width, text] = (log2(own["rate"]), log2(high / low) / 3.92)
+    page = (RESULTS / "README.md").read_text("utf-8")
+    for kind, named in (
+        ("causal LM", "causal mask, every token scored"),
+        ("causal", "causal mask, second part scored"),
+        ("prefix", "prefix mask, second part scored"),
+    ):
+        (a, e_a), (b, e_b), (c, e_c), (d, e_d) = (
+            octaves[kind, width, text] for width in ("128", "256") for text in ("22", "90")
+        )
+        half = 1.96 * sqrt(e_a**2 + e_b**2 + e_c**2 + e_d**2) / 2
+        cells = [
+            f"× {2**mean:.2f} ({2 ** (mean - half):.2f} to {2 ** (mean + half):.2f})"
+            for mean in ((c + d - a - b) / 2, (b + d - a - c) / 2)
+        ]
+        off = 2 ** (abs(a - b - c + d) / 4)
+        assert f"| {named} | {' | '.join(cells)} | {off:.2f} |" in page.splitlines()

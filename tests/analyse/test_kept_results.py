@@ -24,7 +24,11 @@ UNITS = {
 }
 DOCUMENT_COLUMNS = {"bits per byte": ("bits", "bytes"), "points": ("score", "count")}
 DIRECTIONS = {"bits per byte": LOWER, "points": HIGHER}
-RATES_ALONE = ["rates-22m"]  # made for their sweeps: without a control or a margin
+RATES_ALONE = [
+    "rates-22m",
+    "rates-90m-128",
+    "rates-90m-256",
+]  # made for their sweeps: without a control or a margin
 UNSIGNED = r"([+−]?\d+\.\d+)"
 
 
@@ -220,6 +224,8 @@ def test_these_studies_are_kept() -> None:
         "positions-masked-hour",
         "rank-hour",
         "rates-22m",
+        "rates-90m-128",
+        "rates-90m-256",
         "understanding-hour",
         "zero-shot-hour",
     ]
