@@ -22,6 +22,7 @@ architecture.encoder = {}
 """
 STAGE = """
 factor = "stages.1"
+match = "nothing"
 allow = {{ tokens_read = "what the stage adds is asked" }}
 {}
 [[base.stages]]
@@ -99,6 +100,10 @@ def test_a_source_is_hidden_in_the_control_alone(plan_design) -> None:
         ),
         ("{}", '{ schedule = "constant" }', "stages.1.training.schedule"),
         ("{}", "{ z_loss = 50.0 }", "stages.1.training.z_loss"),
+        ("{}", "{ n_sequences = 1 }", "stages.1.training.n_sequences"),
+        ("{}", "{ length = 28 }", "stages.1.training.length"),
+        ("{}", "{ warmup = 12 }", "stages.1.training.warmup"),
+        ("{}", "{ warmup = 0 }", "stages.1.training.warmup"),
     ],
 )
 def test_what_an_added_stage_does_otherwise_counts(
@@ -113,8 +118,100 @@ def test_what_an_added_stage_does_otherwise_counts(
 
 
 def test_an_added_stage_with_the_recipe_of_the_first_is_one_factor(plan_design) -> None:
-    (one,) = plan_design(STAGE.format("", "{}", "{ n_steps = 6 }")).judged
+    (one,) = plan_design(STAGE.format("", "{}", "{ n_steps = 6, warmup = 1 }")).judged
     assert one.factors == ("stages.1",)
+
+
+def test_an_added_stage_without_the_usual_recipe_is_told_which_that_is(plan_design) -> None:
+    said = (
+        "a stage with the usual recipe has stages.1.training.n_sequences = 4 in other and"
+        " stages.1.training.warmup = 1 in other"
+    )
+    with pytest.raises(ConfoundError, match=re.escape(said)):
+        plan_design(STAGE.format("", "{}", "{ n_steps = 6, n_sequences = 2 }"))
+
+
+@pytest.mark.parametrize(
+    ("stage", "factor"),
+    [
+        ("corpus.valid = 0.4", "stages.1.corpus.valid"),
+        ('objective = { kind = "prefix", most = 0.3 }', "stages.1.objective.most"),
+    ],
+)
+def test_what_an_added_stage_does_with_its_text_and_objective_counts(
+    plan_design, stage: str, factor: str
+) -> None:
+    design = STAGE.format("", "{}", "{}") + f"stages.1.{stage}\n"
+    with pytest.raises(ConfoundError, match=re.escape(f"2 factors: stages.1, {factor}{TOGETHER}")):
+        plan_design(design)
+
+
+def test_an_added_stage_is_compared_with_the_other_arms_of_its_kind(plan_design) -> None:
+    """Fine-tuning has a batch of its own in both arms; what one adds before it does not."""
+    design = """
+    factor = ["stages.1", "stages.2"]
+    compound = {{ plain = "the stage between is asked" }}
+    allow = {{ tokens_read = "what the stage adds is asked" }}
+    [[base.stages]]
+    kind = "pretrain"
+    [[base.stages]]
+    kind = "adapt"
+    objective = "causal"
+    [[base.stages]]
+    kind = "tune"
+    training = {{ n_sequences = {} }}
+    [arms.plain]
+    stages.1 = {{ kind = "tune", objective = "prefix", training.n_sequences = 2 }}
+    stages.2 = false
+    [arms.other]
+    """
+    counted = {}
+    for n_sequences in (2, 4):
+        (one,) = plan_design('baseline = "other"' + design.format(n_sequences)).judged
+        counted[n_sequences] = "stages.2.training.n_sequences" in one.factors
+    assert counted == {2: False, 4: True}
+
+
+PAIRS = """
+factor = FACTOR
+allow = { tokens_read = "what the stage adds is asked" }
+primary = { measure = { kind = "pairs", n_items = 4 }, margin = 0.1 }
+[base]
+objective = "seq2seq"
+corpus.sources = [{ kind = "copy", n_documents = 400, min_length = 4, max_length = 8 }]
+[[base.stages]]
+kind = "pretrain"
+[[base.stages]]
+kind = "adapt"
+[arms.plain]
+stages.1 = false
+[arms.other]
+stages.1.corpus.shuffled_targets = true
+"""
+
+
+def test_wrong_targets_are_for_the_control_or_named(plan_design) -> None:
+    said = (
+        "arms.other: stages.1.corpus.shuffled_targets is true, which teaches wrong targets, and the"
+        ' arm is not the control; leave it out, write control = "other", or name'
+        " 'stages.1.corpus.shuffled_targets' in factor"
+    )
+    with pytest.raises(SpecError, match=re.escape(said)):
+        plan_design(PAIRS.replace("FACTOR", '"stages.1"'))
+    named = PAIRS.replace("FACTOR", '["stages.1", "stages.1.corpus.shuffled_targets"]')
+    with pytest.raises(ConfoundError, match=r"2 factors: stages\.1, stages\.1\.corpus\.shuffled"):
+        plan_design(named)
+    control = """
+    [arms.honest]
+    [arms.control]
+    stages.1.corpus.shuffled_targets = true
+    """
+    own = PAIRS.replace("stages.1.corpus.shuffled_targets = true\n", "") + control
+    plan = plan_design(
+        'control = "control"\n'
+        + own.replace("FACTOR", '["stages.1", "stages.1.corpus.shuffled_targets"]')
+    )
+    assert [one.factors for one in plan.judged] == [("stages.1",), ("stages.1",)]
 
 
 SIZES = """

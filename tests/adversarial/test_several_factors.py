@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from paribus.design.trials import entry_paths
 from paribus.errors import ConfoundError, SpecError
 
 TOGETHER = "; the effect is of all of them together; judge arms that differ in one, or say why"
@@ -79,7 +80,9 @@ AT_ONCE = {
     "an entry replaced, and one more": (
         ["corpus.sources"],
         'corpus.sources = [{ kind = "copy", form = "text" }, { kind = "sort", form = "text" }]',
-        "2 factors: corpus.sources, corpus.sources.0",
+        "6 factors: corpus.sources.0.n_documents, corpus.sources.0.min_length,"
+        " corpus.sources.0.max_length, corpus.sources.0.kind, corpus.sources.0.n_symbols,"
+        " corpus.sources.1 (sort, 50 % of the weight)",
     ),
 }
 # By name: the factor, what the arm writes (a kind, and after it what makes the fields equal that
@@ -277,7 +280,7 @@ def test_a_stage_more_is_one_factor_whatever_it_holds(plan_design) -> None:
         [[base.stages]]
         kind = "adapt"
         objective = "causal"
-        training = { n_steps = 6 }
+        training = { n_steps = 6, warmup = 1 }
         [arms.plain]
         [arms.other]
         stages = { 0 = { training = { n_steps = 18 } }, 1 = false }
@@ -307,3 +310,91 @@ def test_a_reason_needs_a_name_and_words_and_a_need(plan_design) -> None:
     with pytest.raises(SpecError, match=r"compound\.other has no reason; say why"):
         plan_design(design.format("other", " "))
     assert plan_design(design.format("other", "it is meant so")).unused_reasons == ("other",)
+
+
+LISTS = """
+factor = "{}"
+budget = "tokens_read"
+[arms.plain]
+{}
+[arms.other]
+{}
+"""
+TRANSLATED = '{ kind = "translation", n_documents = 400, form = "text"'
+COPIED = ', { kind = "copy", n_documents = 60, form = "text"'
+PARTS = '{ weight = 1, objective = "prefix" }, { weight = 2, objective = "causal" }'
+
+
+def sources(*entries: str) -> str:
+    return f"corpus.sources = [{''.join(entries)}]"
+
+
+def components(*entries: str) -> str:
+    return f'objective = {{ kind = "mixture", components = [{", ".join(entries)}] }}'
+
+
+@pytest.mark.parametrize(
+    ("factor", "plain", "other", "factors"),
+    [
+        (
+            "corpus.sources",
+            "",
+            sources(TRANSLATED, "}", COPIED, ", weight = 3 }"),
+            ("corpus.sources.1 (copy, 75 % of the weight)",),
+        ),
+        (
+            "corpus.sources",
+            "",
+            sources(TRANSLATED, "}", COPIED, "}", COPIED, ", seed = 1 }"),
+            (
+                "corpus.sources.1 (copy, 33.3 % of the weight)",
+                "corpus.sources.2 (copy, 33.3 % of the weight)",
+            ),
+        ),
+        (
+            "objective.components",
+            components(PARTS),
+            components(PARTS, '{ weight = 5, objective = "continuation" }'),
+            ("objective.components.2 (continuation, 62.5 % of the weight)",),
+        ),
+        (
+            "corpus.sources",
+            sources(TRANSLATED, "}", COPIED, "}"),
+            sources(TRANSLATED, ", weight = 4 }", COPIED, ", weight = 2 }"),
+            ("corpus.sources.1.weight",),
+        ),
+        ("objective", "", components(PARTS), ("objective (causal, 66.7 % of the weight)",)),
+        (
+            "objective",
+            "",
+            components(PARTS, '{ objective = { kind = "spans", rate = 0.9 } }'),
+            (
+                "objective (causal, 50 % of the weight)",
+                "objective.components.2 (spans, 25 % of the weight)",
+                "objective.components.2.objective.rate",
+            ),
+        ),
+    ],
+)
+def test_each_entry_more_counts_and_weights_by_their_shares(
+    plan_design, factor: str, plain: str, other: str, factors: tuple[str, ...]
+) -> None:
+    design = LISTS.format(factor, plain, other)
+    if len(factors) > 1:
+        with pytest.raises(ConfoundError, match=re.escape(f"factors: {', '.join(factors)};")):
+            plan_design(design)
+        design = 'compound = { other = "several at once are asked" }' + design
+    (one,) = plan_design(design).judged
+    assert one.factors == factors
+
+
+def test_weights_that_are_the_same_shares_are_no_factor() -> None:
+    written = [{"kind": "copy", "weight": 1.0}, {"kind": "sort", "weight": 3.0}]
+    scaled = [{"kind": "copy", "weight": 2.0}, {"kind": "sort", "weight": 6.0}]
+    assert entry_paths("corpus.sources", written, scaled) == []
+
+
+def test_another_kind_of_a_source_is_named_as_one(plan_design) -> None:
+    kind = 'corpus.sources = [{ kind = "copy", n_documents = 400, form = "text" }]'
+    with pytest.raises(ConfoundError, match=r"factors: .*corpus\.sources\.0\.kind"):
+        plan_design(LISTS.format("corpus.sources", "", kind))

@@ -1,5 +1,7 @@
 """One stage more is more training, too: a budget is asked for, and it holds over all stages."""
 
+import re
+
 import pytest
 
 from paribus.errors import SpecError
@@ -14,7 +16,7 @@ training = { n_steps = STEPS }
 [[base.stages]]
 kind = "adapt"
 objective = "prefix"
-training = { n_steps = 24 }
+training = { n_steps = 24, warmup = 4 }
 [arms.plain]
 stages.1 = false
 [arms.more]
@@ -29,6 +31,19 @@ def test_three_times_the_tokens_are_not_compared_without_a_budget(plan_design) -
     said = r"budget is missing, and more has 2 stages where plain has 1, .* tokens_read by \+200"
     with pytest.raises(SpecError, match=said):
         plan_design(more(""))
+
+
+def test_a_budget_is_offered_with_what_would_meet_it(plan_design) -> None:
+    offered = "say which of them is made equal over all stages, such as budget = 'tokens_read'"
+    fewer = ", with fewer steps in the stages of more before its last, which read as much as all"
+    why = re.escape(' of plain, or why none is: allow = { tokens_read = "why" }')
+    with pytest.raises(SpecError, match=offered + fewer + why):
+        plan_design(more(""))
+    shorter = more("") + "stages.0.training = { n_steps = 6, warmup = 1 }\n"
+    shorter = shorter.replace('factor = "stages.1"', 'factor = ["stages.1", "stages.0.training"]')
+    meant = 'compound = { more = "as long in both stages" }\n'
+    with pytest.raises(SpecError, match=offered + ", or why none is"):
+        plan_design(meant + shorter)
 
 
 def test_a_budget_that_the_first_stage_uses_up_is_refused(plan_design) -> None:

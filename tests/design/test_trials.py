@@ -83,6 +83,29 @@ UNFAIR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
         {"attention": {"n_heads": 3}, "d_model": 51},
         "architecture.d_model",
     ),
+    "a third mask": (
+        "architecture.n_layers",
+        {"mask": "by_layer(causal, causal & window(8))"},
+        {"n_layers": 3, "mask": "by_layer(prefix, prefix, prefix & window(2))"},
+        "architecture.mask",
+    ),
+    "a third kind": (
+        "architecture.attention",
+        {"d_model": 30, "positions": "learned"},
+        {
+            "d_model": 30,
+            "positions": "rotary",
+            "attention": {
+                "kind": "latent",
+                "n_heads": 2,
+                "d_latent": 16,
+                "d_content": 14,
+                "d_rotary": 2,
+                "d_value": 15,
+            },
+        },
+        "architecture.positions.kind",
+    ),
     "eps of a kind": (
         "architecture.norm.kind",
         {"norm": "layer"},
@@ -127,6 +150,56 @@ def test_the_message_names_the_trial() -> None:
         "but it is not the factor: 6 is accepted in both other and one; set"
         in said(design(factor, {"one": one, "other": other}))[path]
     )
+
+
+def test_the_message_names_a_third_mask_or_kind() -> None:
+    factor, one, other, path = UNFAIR["a third mask"]
+    text = said(design(factor, {"one": one, "other": other}))[path]
+    assert "but it is not the factor: 'prefix' is accepted in both other and one; set it" in text
+    factor, one, other, path = UNFAIR["a third kind"]
+    text = said(design(factor, {"one": one, "other": other}))[path]
+    assert "but it is not the factor: 'none' is accepted in both other and one; set it" in text
+
+
+def test_what_no_third_value_fits_follows() -> None:
+    """Text is predicted forwards under one mask and backwards under another: none serves both."""
+    table = design("objective", {"forwards": {}, "backwards": {"mask": "reverse"}})
+    table["primary"] = {"measure": {"kind": "task", "task": "recall-choices"}}
+    table["arms"]["forwards"]["objective"] = "causal"
+    table["arms"]["backwards"]["objective"] = "reverse"
+    assert said(table) == {}
+
+
+SAMPLED = {"n_pairs": 20, "n_tokens": 8}
+PAIRS = {"kind": "copy", "n_documents": 300, "form": "preferences"}
+
+
+def preferring(*, objective: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
+    """An arm whose second stage prefers responses."""
+    own = {"kind": "preference", **objective}
+    stage = {"kind": "prefer", "objective": own, "corpus": {"sources": [source]}}
+    return {"stages": {"1": {**stage, "training": TRAINING}}}
+
+
+def test_of_a_list_each_field_of_each_entry_is_forced_or_not() -> None:
+    """Own samples want conversations, and nothing says of what language or of how many letters."""
+    first = {"corpus": {"sources": [{"kind": "copy"}]}, "objective": "seq2seq"}
+    talk = {**PAIRS, "form": "conversations"}
+    table = design("stages.1.objective.own_samples", {"given": {}, "own": {}})
+    table["primary"] = {"measure": {"kind": "task", "task": "recall-choices"}}
+    del table["base"]["objective"], table["base"]["training"]
+    table["base"]["stages"] = {"0": {**first, "training": TRAINING}}
+    table["arms"]["given"] = preferring(objective={}, source=PAIRS)
+    for source in (talk, {**talk, "n_documents": 90}, {**talk, "kind": "sort"}):
+        own = preferring(objective={"own_samples": SAMPLED}, source=source)
+        table["arms"]["own"] = own
+        found = said(copy.deepcopy(table))
+        if source == talk:
+            assert found == {}
+            continue
+        field = "kind" if source["kind"] == "sort" else "n_documents"
+        text = found["stages.1.corpus.sources"]
+        assert f"not the factor: stages.1.corpus.sources.0.{field}: given's" in text
 
 
 def test_one_value_from_each_arm_may_fit_both() -> None:

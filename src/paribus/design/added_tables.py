@@ -1,8 +1,12 @@
 """What a table that only one of two arms has holds beside being there.
 
-An encoder, or a stage more, is one factor as it comes by default. What it changes besides could
-decide the comparison alone: an encoder whose mask hides most of its source, a stage with another
-optimizer. Each such field counts by itself.
+An encoder, a stage more, or any other such table is one factor as it comes by default. What it
+changes besides could decide the comparison alone: an encoder whose mask hides most of its source, a
+stage with another batch. Each such field counts by itself.
+
+A stage is compared with the other arm's of its kind, or else with the one before it. Its text, its
+objective and its steps make it another stage. Everything else of it is a recipe, and is expected to
+be the same.
 """
 
 from __future__ import annotations
@@ -12,33 +16,62 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paribus.design.arms import Arm
-from paribus.design.trials import differing_fields
+from paribus.design.trials import added_entry, differing_fields, entry_paths
 from paribus.errors import SpecError
 from paribus.masks import Nothing
 from paribus.spec.architecture import Encoder
+from paribus.spec.base import Spec
 from paribus.spec.begin_reading import DERIVED_SIZES
 from paribus.spec.design import Design, Table, control_arm
-from paribus.spec.stages import stage_architectures
-from paribus.spec.training import Training
+from paribus.spec.objectives import Mixture, Preference
+from paribus.spec.stages import Stage, stage_architectures
+from paribus.spec.training import BOOKKEEPING, SEEDS, Training
 
 ENCODER_PATH = "architecture.encoder"
 STAGE_TABLE = re.compile(r"stages\.(\d+)")
-# of a stage's training; its length, its batches and its text are its own
-STAGE_RECIPE = ("optimizer", "schedule", "z_loss")
+STAGE_TRAINING = re.compile(r"stages\.(\d+)\.training\.(.+)")
+# of a stage's training, what makes it another stage, or moves no weight
+OWN_OF_STAGE = ("n_steps", "warmup", *SEEDS, *BOOKKEEPING)
 
 
 def added_factors(path: str, arm: Arm, other: Arm) -> tuple[str, ...]:
     """The fields of a table that only `arm` has, in which it departs from its defaults, and from
-    what stands for them elsewhere in either arm; without learning rates.
+    what stands for them elsewhere in either arm.
     """
     stage = STAGE_TABLE.fullmatch(path)
     if path == ENCODER_PATH:
         fields = _encoder_fields(arm, other)
     elif stage is not None:
-        fields = _stage_fields(arm, int(stage[1]))
+        fields = _stage_fields(arm, int(stage[1]), other)
     else:
-        fields = ()
+        table = _spec_at(arm, path)
+        fields = _changed_fields(table) if isinstance(table, Spec) else ()
     return tuple([f"{path}.{field}" for field in fields])
+
+
+def added_components(path: str, arm: Arm, other: Arm) -> dict[str, str]:
+    """The factors of a mixture against a simple objective, which is a mixture of itself alone: the
+    kind for the first component more, each further one, and in what they depart from their
+    defaults; each with what to say of it. Nothing of two other objectives.
+    """
+    place = path.removesuffix(".kind")
+    mixture, simple = _spec_at(arm, place), _spec_at(other, place)
+    if not isinstance(mixture, Mixture) or isinstance(simple, Mixture):
+        return {}
+    components = mixture.model_dump(mode="json")["components"]
+    objectives = [component.objective for component in mixture.components]
+    numbers = list(range(len(objectives)))
+    if simple in objectives:
+        numbers.remove(objectives.index(simple))
+    factors = {}
+    for number in numbers:
+        entry = f"{place}.components.{number}"
+        note = added_entry(entry, components, [])
+        factors[entry if factors else path] = note
+    for number in numbers:
+        for field in _changed_fields(objectives[number]):
+            factors[f"{place}.components.{number}.objective.{field}"] = ""
+    return factors
 
 
 def _encoder_fields(arm: Arm, other: Arm) -> Iterator[str]:
@@ -56,21 +89,111 @@ def _encoder_fields(arm: Arm, other: Arm) -> Iterator[str]:
             yield name
 
 
-def _stage_fields(arm: Arm, number: int) -> Iterator[str]:
-    """A stage is compared with the one before it, or the first with the one after it."""
-    neighbour = number - 1 if number else 1
-    own, near = arm.run.stages[number], arm.run.stages[neighbour]
+def describe_usual_stage(factors: Sequence[str], arm: Arm, other: Arm) -> str:
+    """What a stage that only one of two arms has could write, so that its recipe is the usual
+    one.
+    """
+    settings = []
+    for own, against in ((arm, other), (other, arm)):
+        for factor in factors:
+            path = STAGE_TRAINING.fullmatch(factor)
+            if path is None or not len(against.run.stages) <= int(path[1]) < len(own.run.stages):
+                continue
+            near = _usual_stage(own, int(path[1]), against).training
+            value: Any = near.model_dump(mode="json")
+            for name in path[2].split("."):
+                value = value.get(name)
+            if path[2] == "warmup":
+                value = round(usual_warmup(near, own.run.stages[int(path[1])].training))
+            if isinstance(value, int | float):
+                settings.append(f"{factor} = {value:g} in {own.name}")
+    if not settings:
+        return ""
+    return f"; a stage with the usual recipe has {' and '.join(settings)}"
+
+
+def _stage_fields(arm: Arm, number: int, other: Arm) -> Iterator[str]:
+    """In what a stage departs from the one that it is compared with."""
+    own, near = arm.run.stages[number], _usual_stage(arm, number, other)
     architectures = [_without_sizes(one) for one in stage_architectures(arm.run)]
-    fields, _ = differing_fields(architectures[neighbour], architectures[number])
+    fields, _ = differing_fields(architectures[number - 1 if number else 1], architectures[number])
     yield from [f"architecture.{path}" for path in fields]
+    fields, _ = differing_fields(_corpus_recipe(near), _corpus_recipe(own))
+    yield from [f"corpus.{path}" for path in fields]
+    yield from [f"objective.{path}" for path in _objective_fields(own, near)]
     fields, _ = differing_fields(_recipe(near.training), _recipe(own.training))
     yield from [f"training.{path}" for path in fields]
+    if abs(own.training.warmup - usual_warmup(near.training, own.training)) >= 1:
+        yield "training.warmup"
+
+
+def _usual_stage(arm: Arm, number: int, other: Arm) -> Stage:
+    """The stage whose recipe an added one is expected to have: the other arm's of its kind, or the
+    one before it; of a first stage, the one after it.
+    """
+    own = arm.run.stages[number]
+    alike = [stage for stage in other.run.stages if stage.kind == own.kind]
+    return alike[-1] if alike else arm.run.stages[number - 1 if number else 1]
+
+
+def usual_warmup(near: Training, own: Training) -> float:
+    """The warm-up of a stage that has the share of another, not in whole steps; one at least where
+    the other has any.
+    """
+    return max(min(1, near.warmup), near.warmup * own.n_steps / near.n_steps)
+
+
+def _objective_fields(own: Stage, near: Stage) -> Iterator[str]:
+    """In what an objective departs from that of the other stage; one of another kind from its
+    defaults.
+    """
+    if own.objective.kind != near.objective.kind:
+        yield from _changed_fields(own.objective)
+        return
+    tables = [stage.objective.model_dump(mode="json") for stage in (near, own)]
+    fields, _ = differing_fields(*tables)
+    for path, values in fields.items():
+        yield from entry_paths(path, *values)
+
+
+def _changed_fields(spec: Spec) -> Iterator[str]:
+    """The fields of a table, and of those in it, that are not as they come by default. What has no
+    default has no other value that would be usual.
+    """
+    for name, field in type(spec).model_fields.items():
+        value = getattr(spec, name)
+        if not field.is_required() and value != field.get_default(call_default_factory=True):
+            yield name
+        inside = value if isinstance(value, tuple) else (value,)
+        for number, entry in enumerate(inside):
+            place = f"{name}.{number}" if isinstance(value, tuple) else name
+            if isinstance(entry, Spec):
+                yield from [f"{place}.{path}" for path in _changed_fields(entry)]
+
+
+def _spec_at(arm: Arm, path: str) -> Any:
+    """What lies at a path of a run; None where nothing does."""
+    first, *names = path.split(".")
+    inner: Any = arm.run if first == "architecture" else arm.run.last
+    if first == "stages":
+        number = int(names.pop(0))
+        inner = arm.run.stages[number] if number < len(arm.run.stages) else None
+    else:
+        names = [first, *names]
+    for name in names:
+        inner = getattr(inner, name, None)
+    return inner
+
+
+def _corpus_recipe(stage: Stage) -> Table:
+    """What is done with the text of a stage, whichever it is; all stages have one tokenizer."""
+    return stage.corpus.model_dump(mode="json", exclude={"sources", "tokenizer"})
 
 
 def _recipe(training: Training) -> Table:
     table = training.model_dump(mode="json")
     table["optimizer"] = {"kind": training.optimizer.kind, **table["optimizer"]}
-    return {name: table[name] for name in STAGE_RECIPE}
+    return {name: value for name, value in table.items() if name not in OWN_OF_STAGE}
 
 
 def _without_sizes(architecture: Any) -> Table:
@@ -91,3 +214,35 @@ def require_seen_sources(design: Design, arms: Sequence[Arm]) -> None:
         )
     if problems:
         raise SpecError(problems)
+
+
+def require_right_targets(design: Design, arms: Sequence[Arm]) -> None:
+    """SpecError where an arm that is not the control is taught wrong targets, others are not, and
+    no factor says so.
+    """
+    paths = [_wrong_targets(arm) for arm in arms]
+    problems = []
+    for arm, own in zip(arms, paths, strict=True):
+        for path in own:
+            is_common = all(path in others for others in paths)
+            if is_common or path in design.factor or arm.name == control_arm(design):
+                continue
+            problems.append(
+                f"arms.{arm.name}: {path} is true, which teaches wrong targets, and the arm is not"
+                f' the control; leave it out, write control = "{arm.name}", or name {path!r} in'
+                " factor"
+            )
+    if problems:
+        raise SpecError(problems)
+
+
+def _wrong_targets(arm: Arm) -> list[str]:
+    """The fields by which stages of an arm are taught wrong targets."""
+    paths = []
+    for number, stage in enumerate(arm.run.stages):
+        place = f"stages.{number}." if arm.numbers_stages else ""
+        if stage.corpus.shuffled_targets:
+            paths.append(f"{place}corpus.shuffled_targets")
+        if isinstance(stage.objective, Preference) and stage.objective.swapped:
+            paths.append(f"{place}objective.swapped")
+    return paths

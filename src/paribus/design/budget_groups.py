@@ -75,10 +75,21 @@ def require_budget_over_stages(
                 raise SpecError(
                     f"budget is missing, and {arm.name} has {len(arm.run.stages)} stages where"
                     f" {first.name} has {len(first.run.stages)}, so that it differs in"
-                    f" {', '.join(differences)}; say which of them is made equal over all stages,"
-                    " such as budget = 'tokens_read', or why none is: allow = { tokens_read ="
-                    ' "why" }'
+                    f" {', '.join(differences)}; {_describe_choice(first, arm)}, or why none is:"
+                    ' allow = { tokens_read = "why" }'
                 )
+
+
+def _describe_choice(first: PlannedArm, arm: PlannedArm) -> str:
+    """How a budget over all stages is chosen, and what must change where none can be met."""
+    choice = "say which of them is made equal over all stages, such as budget = 'tokens_read'"
+    name: Budget = "tokens_read"
+    if round(budget_steps(name, first, arm, first.n_steps)) >= 1:
+        return choice
+    return (
+        f"{choice}, with fewer steps in the stages of {arm.name} before its last, which read as"
+        f" much as all of {first.name}"
+    )
 
 
 def require_room_for_last_stage(

@@ -28,12 +28,18 @@ from functools import partial
 from math import log
 from typing import Any
 
-from paribus.design.added_tables import added_factors
+from paribus.design.added_tables import added_components, added_factors, describe_usual_stage
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import BEGIN_PATH, begin_factors
 from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
 from paribus.design.matching.size_match import SizeMatch
-from paribus.design.trials import ABSENT, differing_fields, entry_paths, forced_fields
+from paribus.design.trials import (
+    ABSENT,
+    added_entry,
+    differing_fields,
+    entry_paths,
+    forced_fields,
+)
 from paribus.errors import SpecError
 from paribus.record import ControlLine, JudgedDifference, Mark
 from paribus.spec import Architecture, resolve
@@ -76,7 +82,8 @@ class UnequalSize:
 
 
 UnequalSizes = Mapping[ArmPair, UnequalSize]
-FactorsByPair = Mapping[ArmPair, Sequence[str]]  # by path
+Factors = Mapping[str, str]  # what to say of each beside its name, by path
+FactorsByPair = Mapping[ArmPair, Factors]
 
 
 def judged_differences(
@@ -170,7 +177,7 @@ def name_allowed(
             values = [line.values.get(str(name)) for name in own]
             if line.allowed is not None and any(value != values[0] for value in values):
                 paths.append(line.path)
-        named.append(replace(one, allowed=_names(paths)))
+        named.append(replace(one, allowed=_names(dict.fromkeys(paths, ""))))
     return tuple(named)
 
 
@@ -185,9 +192,10 @@ def _describe_equal_values(one: JudgedDifference, arms: Mapping[str, Arm]) -> st
         is_named = path in one.factors or _short_name(path) in one.factors
         if name != "kind" and f"{table}.kind" in fields and is_named and value is not None:
             settings.append(f"{path} = {json.dumps(value)}")
+    usual = describe_usual_stage(one.factors, arms[one.arm], arms[one.against])
     if not settings:
-        return ""
-    return f"; kinds that agree in what both have: {' and '.join(settings)} in {one.arm}"
+        return usual
+    return f"; kinds that agree in what both have: {' and '.join(settings)} in {one.arm}{usual}"
 
 
 def unused_reasons(design: Design, differences: Sequence[JudgedDifference]) -> tuple[str, ...]:
@@ -349,8 +357,8 @@ def _factors_by_pair(
     findings: FindingsByPair,
     sizes: UnequalSizes,
     open_begin: BeginOpener | None,
-) -> dict[ArmPair, list[str]]:
-    """The factors in which each compared pair differs, by path."""
+) -> dict[ArmPair, Factors]:
+    """The factors in which each compared pair differs."""
     by_name = {arm.name: arm for arm in arms}
     refusal = partial(arm_refusal, design, open_begin=open_begin)
     listed = factor_paths(design, arms)
@@ -364,17 +372,23 @@ def _factors_by_pair(
                 paths.append(path)
         paths.sort(key=partial(_place, listed))
         forced = forced_fields(first, second, paths, refusal)
-        own: list[str] = []
+        own: dict[str, str] = {}
         for path in paths:
             if path not in forced and path != BEGIN_PATH:
-                own += entry_paths(path, _value_at(first, path), _value_at(second, path))
-                inside = _added_factors(path, first, second)
-                own += [one for one in inside if design.tune is None or not is_rate_path(one)]
+                values = _value_at(first, path), _value_at(second, path)
+                for entry in entry_paths(path, *values):
+                    if entry not in forced:
+                        own[entry] = added_entry(entry, *values)
+                own |= added_components(path, first, second)
+                own |= added_components(path, second, first)
+                for inside in _added_factors(path, first, second):
+                    if design.tune is None or not is_rate_path(inside):
+                        own[inside] = ""
         if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:
             begun = begin_factors(first, second, BEGIN_PATH in listed, open_begin)
-            own += [path for path in begun if path.removeprefix(f"{BEGIN_PATH}.") not in own]
+            own |= {path: "" for path in begun if path.removeprefix(f"{BEGIN_PATH}.") not in own}
         if pair in sizes and (MATCH_PATH in listed or sizes[pair].cure):
-            own.append(MATCH_PATH)
+            own[MATCH_PATH] = ""
         factors[pair] = own
     return factors
 
@@ -404,17 +418,16 @@ def _value_at(arm: Arm, path: str) -> Any:
     return inner
 
 
-def _names(paths: Sequence[str], size: UnequalSize | None = None) -> tuple[str, ...]:
+def _names(factors: Factors, size: UnequalSize | None = None) -> tuple[str, ...]:
     """Factors in words: without the table that most of them lie in, where that is unambiguous."""
-    short = [_short_name(path) for path in paths]
+    short = [_short_name(path) for path in factors]
     names = []
-    for path, name in zip(paths, short, strict=True):
+    for (path, note), name in zip(factors.items(), short, strict=True):
         if path == MATCH_PATH:
             names.append("size" if size is None else size.description)
-        elif short.count(name) > 1:
-            names.append(path)
-        else:
-            names.append(name)
+            continue
+        name = path if short.count(name) > 1 else name
+        names.append(f"{name} ({note})" if note else name)
     return tuple(names)
 
 
@@ -423,10 +436,11 @@ def _short_name(path: str) -> str:
         return f"{BEGIN_PATH}.{_short_name(path.removeprefix(f'{BEGIN_PATH}.'))}"
     for table in SHORT_TABLES:
         path = path.removeprefix(table)
-    return path.removesuffix(".kind")
+    table = path.removesuffix(".kind")
+    return path if table.rpartition(".")[2].isdecimal() else table  # of a list, an entry's kind
 
 
-def _factors_of(factors: FactorsByPair, one: str, other: str) -> Sequence[str]:
+def _factors_of(factors: FactorsByPair, one: str, other: str) -> Factors:
     """The factors of two arms, in whichever order they were compared."""
     if (one, other) in factors:
         return factors[one, other]
@@ -448,23 +462,25 @@ def _contrast_difference(
     fewest fields that it can be taken apart into.
     """
     counted = {name: weight for name, weight in weights.items() if weight}
-    edges: dict[ArmPair, Sequence[str]] = {}
+    edges: dict[ArmPair, Factors] = {}
     for one, weight in counted.items():
         for other, other_weight in counted.items():
             if weight > 0 > other_weight:
                 edges[one, other] = _factors_of(factors, one, other)
-    fields = sorted(dict.fromkeys(path for own in edges.values() for path in own), key=place)
+    notes = {path: note for own in edges.values() for path, note in own.items()}
+    fields = sorted(notes, key=place)
     level = partial(_level, arms)
     balanced = [field for field in fields if _is_balanced([field], counted, edges)]
     if not fields:
         return JudgedDifference("none", ())
     if balanced and _has_one_direction(balanced, counted, level):
         kind = "simple" if len(balanced) == 1 else "interaction"
-        return JudgedDifference(kind, _names(balanced))
+        return JudgedDifference(kind, _names({path: notes[path] for path in balanced}))
     for bundle in sorted(edges.values(), key=len):
-        if _is_balanced(bundle, counted, edges) and _has_one_direction(bundle, counted, level):
+        paths = list(bundle)
+        if _is_balanced(paths, counted, edges) and _has_one_direction(paths, counted, level):
             return JudgedDifference("compound", _names(bundle))
-    return JudgedDifference("compound", _names(fields))
+    return JudgedDifference("compound", _names({path: notes[path] for path in fields}))
 
 
 def _is_balanced(fields: Sequence[str], weights: Mapping[str, float], edges: FactorsByPair) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import torch
 
 from paribus.corpus import TokenisedCorpus, prepare_corpus
-from paribus.design.added_tables import require_seen_sources
+from paribus.design.added_tables import require_right_targets, require_seen_sources
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.budget_groups import (
@@ -224,6 +224,7 @@ def make_plan(
     unequal = unequal_sizes(design, arms, sizes, compared_pairs(design))
     own_size_lines = size_lines(design, arms, unequal)
     _refuse_confounds(design, (*own_size_lines, *written_lines))
+    require_right_targets(design, arms)
     judged = judged_differences(design, arms, findings, unequal, opener)
     compounds = describe_compounds(design, arms, judged, unequal)
     if compounds:

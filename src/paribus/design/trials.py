@@ -2,8 +2,10 @@
 hand.
 
 Each arm is given the other's value. If the arm is then still a run that can be trained, the field
-could have been equal: it is a confound. If it is refused, the factor forces the difference, and the
-refusal says why.
+could have been equal: it is a confound. So it is if a third value fits both arms: each kind of a
+closed set as it comes by default, each simple mask and each part of their own, each whole number. A
+list of tables is tried entry by entry. If everything is refused, the factor forces the difference,
+and the refusal says why.
 """
 
 from __future__ import annotations
@@ -12,17 +14,21 @@ import copy
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from paribus.design.arms import Arm
-from paribus.masks import divisors
+from paribus.masks import divisors, parse_rule
+from paribus.masks.rules import LEAF_RULES, And, CompositeRule, Nothing, Or, Rule
 from paribus.record import Mark
 from paribus.spec.base import Spec
 from paribus.spec.design import Table, leaves_of
+from paribus.spec.fields import choices_at
 
 ABSENT = "–"
+WEIGHT = "weight"  # of a source, or of a component of a mixture
 MAX_VALUES = 2_000  # whole numbers tried in one field
 NO_VALUE_STARTS = ("no value", "none of")  # how the note begins where arms cannot be equal
 # why a table describes no arm of the design; None if it does
@@ -66,7 +72,7 @@ def pair_findings(
         inside = _paths_inside(path, values, factor_paths)
         entries = entry_paths(path, *values)
         others = [entry for entry in entries if not is_under(entry, factor_paths)]
-        if not others:
+        if is_under(path, factor_paths) or (entries and not others):
             findings[path] = FieldFinding(Mark.FACTOR)
         elif len(others) < len(entries):
             note = f"{' and '.join(others)} could have been equal"
@@ -86,7 +92,12 @@ def pair_findings(
             findings[path] = FieldFinding(Mark.FACTOR, owner=owner)
         else:
             findings[path] = FieldFinding(Mark.FOLLOWS, note, owner)
-    return findings | _free_findings(first, second, free, _cache_refusals(refusal))
+    refusal = _cache_refusals(refusal)
+    for path, finding in _free_findings(first, second, free, refusal).items():
+        findings[path] = finding
+        if finding.mark == Mark.FOLLOWS and _is_list_of_tables(*fields[path]):
+            findings[path] = _whole_finding(_entry_findings(path, first, second, (), refusal))
+    return findings
 
 
 def has_path(table: Mapping[str, Any], path: str) -> bool:
@@ -136,21 +147,95 @@ def differing_fields(
 
 
 def entry_paths(path: str, one: Any, other: Any) -> list[str]:
-    """A field in which two arms differ; of lists of tables, each field of each entry."""
+    """A field in which two arms differ; of lists of tables, each field of each entry that both
+    have, and each entry that only one has.
+
+    Lists of one length are compared place by place, others by what is equal in them. A weight
+    differs where it is another share of what both have.
+    """
     if not (isinstance(one, list) and isinstance(other, list)):
         return [path]
-    if len(one) != len(other):
-        short, long = sorted((one, other), key=len)
-        changed = [entry for entry in short if entry not in long]
-        return [path, *[f"{path}.{short.index(entry)}" for entry in changed]]
-    paths = []
-    for place, (left, right) in enumerate(zip(one, other, strict=True)):
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            fields, _ = differing_fields(dict(left), dict(right))
-            paths += [f"{path}.{place}.{name}" for name in fields]
-        elif left != right:
+    if not _is_list_of_tables(one, other):
+        if len(one) != len(other):
+            return [path]
+        return [f"{path}.{place}" for place in range(len(one)) if one[place] != other[place]]
+    short, long = (other, one) if len(one) > len(other) else (one, other)
+    partners = _aligned(short, long)
+    uneven, paths = _uneven_weights(short, long, partners), list[str]()
+    for place, entry in enumerate(long):
+        if place not in partners:
             paths.append(f"{path}.{place}")
+            continue
+        fields, _ = differing_fields(dict(short[partners[place]]), dict(entry))
+        names = [name for name in fields if name != WEIGHT]
+        names += [WEIGHT] if place in uneven else []
+        paths += [f"{path}.{place}.{name}" for name in names]
     return paths
+
+
+def _aligned(short: Sequence[Table], long: Sequence[Table]) -> dict[int, int]:
+    """The place in the shorter list of each entry of the longer one that both have: what is equal
+    but for its weight, then what is of one kind, then what is left, in order.
+    """
+    if len(short) == len(long):
+        return {place: place for place in range(len(long))}
+    partners: dict[int, int] = {}
+    for is_like in (_is_equal_entry, _is_of_one_kind, _is_any):
+        for own, entry in enumerate(short):
+            free = [place for place in range(len(long)) if place not in partners]
+            like = [place for place in free if is_like(entry, long[place])]
+            if own not in partners.values() and like:
+                partners[like[0]] = own
+    return partners
+
+
+def _is_equal_entry(one: Table, other: Table) -> bool:
+    return {**one, WEIGHT: None} == {**other, WEIGHT: None}
+
+
+def _is_of_one_kind(one: Table, other: Table) -> bool:
+    return _entry_kind(one) == _entry_kind(other)
+
+
+def _entry_kind(entry: Table) -> str:
+    """The kind of a source, or that of the objective of a component."""
+    return entry["kind"] if "kind" in entry else entry["objective"]["kind"]
+
+
+def added_entry(path: str, one: Any, other: Any) -> str:
+    """What an entry is that only one of two lists has, and how much of the whole, such as "copy,
+    25 % of the weight"; nothing where a path of `entry_paths` is something else.
+    """
+    place = path.rpartition(".")[2]
+    if not (place.isdecimal() and _is_list_of_tables(one, other)) or len(one) == len(other):
+        return ""
+    entries = max(one, other, key=len)
+    entry, total = entries[int(place)], sum(entry.get(WEIGHT, 1.0) for entry in entries)
+    return f"{_entry_kind(entry)}, {100 * entry.get(WEIGHT, 1.0) / total:.3g} % of the weight"
+
+
+def _is_any(one: Table, other: Table) -> bool:
+    return True
+
+
+def _uneven_weights(
+    short: Sequence[Table], long: Sequence[Table], partners: Mapping[int, int]
+) -> set[int]:
+    """The places in the longer list of entries whose weight is another share of what both lists
+    have than that of most of them.
+    """
+    places: dict[float, list[int]] = {}
+    for place, own in partners.items():
+        if WEIGHT in long[place] and WEIGHT in short[own]:
+            ratio = float(f"{long[place][WEIGHT] / short[own][WEIGHT]:.9g}")
+            places.setdefault(ratio, []).append(place)
+    usual = max(places.items(), key=_size_of_group, default=(1.0, []))[1]
+    return {place for own in places.values() for place in own if place not in usual}
+
+
+def _size_of_group(group: tuple[float, Sequence[int]]) -> tuple[int, bool]:
+    ratio, places = group
+    return len(places), ratio == 1
 
 
 def _collect_differences(
@@ -189,12 +274,72 @@ def forced_fields(
     can take the other's value there unless it takes more of them. The first path is kept.
     """
     first, second = _with_sizes(first, second), _with_sizes(second, first)
-    refusal, forced = _cache_refusals(refusal), []
+    fields, _ = differing_fields(first.table, second.table)
+    refusal, forced, forced_entries = _cache_refusals(refusal), list[str](), list[str]()
     for path in reversed(paths[1:]):
         findings = _free_findings(first, second, [path, *forced], refusal)
-        if findings[path].mark == Mark.FOLLOWS:
+        if findings[path].mark != Mark.FOLLOWS:
+            continue
+        if path not in fields or not _is_list_of_tables(*fields[path]):
             forced.append(path)
-    return tuple(forced)
+            continue
+        entries = _entry_findings(path, first, second, forced, refusal)
+        own = [entry for entry, found in entries.items() if found.mark == Mark.FOLLOWS]
+        if len(own) == len(entries):
+            forced.append(path)
+        forced_entries += own
+    return (*forced, *forced_entries)
+
+
+def _is_list_of_tables(*values: Any) -> bool:
+    for value in values:
+        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+            return False
+    return True
+
+
+def _entry_findings(
+    path: str, first: Arm, second: Arm, together: Sequence[str], refusal: Refusal
+) -> dict[str, FieldFinding]:
+    """What is found out about each field of each entry of a list of tables, neither of which fits
+    the other arm as a whole; `together` are fields that may be taken with it.
+    """
+    arms = [replace(arm, table=_with_list(arm.table, path, _numbered)) for arm in (first, second)]
+    fields, _ = differing_fields(arms[0].table, arms[1].table)
+    own = [entry for entry in fields if is_under(entry, [path])]
+    trial_refusal = partial(_numbered_refusal, path, refusal)
+    findings = _free_findings(arms[0], arms[1], [*own, *together], trial_refusal)
+    return {entry: findings[entry] for entry in own}
+
+
+def _numbered_refusal(path: str, refusal: Refusal, table: Table) -> str | None:
+    return refusal(_with_list(table, path, _unnumbered))
+
+
+def _with_list(table: Table, path: str, change: Callable[[Any], Any]) -> Table:
+    """A table in which the list of a path is changed."""
+    *outer, last = path.split(".")
+    result = copy.deepcopy(table)
+    inner = _inner_table(result, outer)
+    inner[last] = change(inner[last])
+    return result
+
+
+def _numbered(entries: Sequence[Table]) -> Table:
+    """A list as a table by number, so that a path can name an entry."""
+    return {str(number): entry for number, entry in enumerate(entries)}
+
+
+def _unnumbered(entries: Table) -> list[Table]:
+    return [entries[number] for number in sorted(entries, key=int)]
+
+
+def _whole_finding(findings: Mapping[str, FieldFinding]) -> FieldFinding:
+    """What is found out about a list: it is forced if each of its entries is."""
+    for path, finding in findings.items():
+        if finding.mark != Mark.FOLLOWS:
+            return replace(finding, note=f"{path}: {finding.note}")
+    return next(iter(findings.values()))
 
 
 def _cache_refusals(refusal: Refusal) -> Refusal:
@@ -311,24 +456,28 @@ def _describe_value(arm: Arm, path: str) -> str:
 
 
 def _common_value_finding(path: str, first: Arm, second: Arm, refusal: Refusal) -> FieldFinding:
-    """Of a field in which neither arm can take the other's value: a whole number that fits
-    both, or the refusal.
+    """Of a field in which neither arm can take the other's value: another value that fits both, or
+    the refusal.
     """
     *outer, last = path.split(".")
     values = [_inner_table(arm.table, outer).get(last) for arm in (first, second)]
     whole = [value for value in values if type(value) is int]
-    if not whole or not all(value is None or value in whole for value in values):
+    has_whole = bool(whole) and all(value is None or value in whole for value in values)
+    candidates = _closed_candidates(path, values)
+    if has_whole:
+        candidates = itertools.islice(_candidate_values(whole, first, second), MAX_VALUES)
+    common = _common_fields(first, second, outer) if last == "kind" else ()
+    _, own = differing_fields(first.table, second.table)
+    for value, kept in itertools.product(candidates, {(), common}):
+        tables = [_with_value(arm.table, path, value, kept) for arm in (first, second)]
+        if all(_is_accepted(table, own, refusal) for table in tables):
+            return FieldFinding(
+                Mark.CONFOUND, f"{value!r} is accepted in both {first.name} and {second.name}"
+            )
+    if not has_whole:
         reason = _trial_refusal(Trial((path,), into_first=True), first, second, refusal)
         assert reason is not None
         return FieldFinding(Mark.FOLLOWS, reason)
-    for value in itertools.islice(_candidate_values(whole, first, second), MAX_VALUES):
-        if (
-            refusal(_with_value(first.table, path, value)) is None
-            and refusal(_with_value(second.table, path, value)) is None
-        ):
-            return FieldFinding(
-                Mark.CONFOUND, f"{value} is accepted in both {first.name} and {second.name}"
-            )
     most = 2 * max(whole)
     if most < MAX_VALUES:
         values_text = "no value"
@@ -338,6 +487,56 @@ def _common_value_finding(path: str, first: Arm, second: Arm, refusal: Refusal) 
         Mark.CONFOUND,
         f"{values_text} up to {most:,} is accepted in both {first.name} and {second.name}",
     )
+
+
+def _is_accepted(table: Table, own: Collection[str], refusal: Refusal) -> bool:
+    """Does a table describe an arm, as it is or without what one of its own fields adds to its
+    kind: a number that may be 0, such as the rotated channels of latents?
+    """
+    if refusal(table) is None:
+        return True
+    for path in own:
+        *outer, last = path.split(".")
+        is_number = has_path(table, path) and type(_inner_table(table, outer)[last]) is int
+        if is_number and refusal(_with_value(table, path, 0, ())) is None:
+            return True
+    return False
+
+
+def _closed_candidates(path: str, values: Sequence[Any]) -> Iterator[Any]:
+    """What a field may be that neither of two arms has there: a kind or a word of a closed set, a
+    mask, or a few numbers.
+    """
+    if path.split(".")[-1] == "mask":
+        candidates = _mask_candidates([value for value in values if isinstance(value, str)])
+    elif all(isinstance(value, float) for value in values):
+        candidates = (sum(values) / 2, 0.0, 0.5, 1.0, min(values) / 2, 2 * max(values))
+    else:
+        candidates = choices_at(path)
+    for candidate in candidates:
+        if candidate not in values:
+            yield candidate
+
+
+def _mask_candidates(masks: Sequence[str]) -> Iterator[str]:
+    """The parts of two masks, then the simple ones; not the one that hides everything."""
+    parts = itertools.chain.from_iterable(_parts(parse_rule(mask)) for mask in masks)
+    simple = [rule() for rule in LEAF_RULES.values()]
+    for rule in dict.fromkeys((*parts, *simple)):
+        if rule != Nothing():
+            yield str(rule)
+
+
+def _parts(rule: Rule) -> Iterator[Rule]:
+    """A rule and the rules that it is made of."""
+    yield rule
+    inside: tuple[Rule, ...] = ()
+    if isinstance(rule, And | Or):
+        inside = (rule.left, rule.right)
+    elif isinstance(rule, CompositeRule):
+        inside = rule.rules
+    for part in inside:
+        yield from _parts(part)
 
 
 def _candidate_values(values: Sequence[int], first: Arm, second: Arm) -> Iterator[int]:
@@ -365,8 +564,22 @@ def _repeating_candidates(values: Sequence[int], first: Arm, second: Arm) -> Ite
     yield from range(most + 1)
 
 
-def _with_value(table: Table, path: str, value: int) -> Table:
+def _common_fields(first: Arm, second: Arm, path: Sequence[str]) -> tuple[str, ...]:
+    """The fields that the kinds of two arms both have, so that a third kind may have them too."""
+    one, other = [_inner_table(arm.table, path) for arm in (first, second)]
+    return tuple([name for name in one if name in other and name != "kind"])
+
+
+def _with_value(table: Table, path: str, value: Any, kept: Sequence[str]) -> Table:
+    """A table with a value at a path; another kind as it comes by default, but for the fields that
+    are kept.
+    """
     *outer, last = path.split(".")
     result = copy.deepcopy(table)
-    _inner_table(result, outer)[last] = value
+    inner = _inner_table(result, outer)
+    if last == "kind":
+        own = {name: inner[name] for name in kept}
+        inner.clear()
+        inner.update(own)
+    inner[last] = value
     return result

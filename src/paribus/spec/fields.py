@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -145,6 +146,35 @@ def find_fields(path: str) -> FieldMatch:
             fields[place.field] = None
         models |= dict.fromkeys(models_in(place.annotation))
     return FieldMatch(whole, tuple(fields), tuple(_table_entry(whole, model) for model in models))
+
+
+@cache
+def choices_at(path: str) -> tuple[Any, ...]:
+    """What a field may be that has a closed set of values: kinds, words, true and false; nothing of
+    any other field. A path of a run may name stages and entries of lists by number.
+    """
+    owner, _, key = path.rpartition(".")
+    names = [name for name in owner.split(".") if not name.isdigit()]
+    places = [_Place(RUN_TABLES[names[0]])] if names[0] in RUN_TABLES else []
+    for name in names[1:]:
+        places = list(chain.from_iterable(_inside(place, name) for place in places))
+    values: dict[Any, None] = {}
+    for place in places:
+        for model in models_in(place.annotation):
+            if key in fields_of(model):
+                values |= dict.fromkeys(_words_of(fields_of(model)[key].annotation))
+    return tuple(values)
+
+
+def _words_of(annotation: Any) -> Iterator[Any]:
+    """The words that a type lists, and true and false."""
+    if annotation is bool:
+        yield from (False, True)
+    elif get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+    else:
+        for part in get_args(annotation):
+            yield from _words_of(part)
 
 
 @dataclass(frozen=True)
