@@ -17,12 +17,13 @@ from paribus.analyse.past_noise import PastNoise
 from paribus.cli.plan import command
 from paribus.design import estimate_cost, training_pace
 from paribus.design.alarms import Alarm, plan_alarms
+from paribus.design.control_arm import describe_control_differences
 from paribus.design.plan import Plan
 from paribus.design.training_pace import StepPace
 from paribus.workspace import Workspace
 
 NOTHING_KNOWN = PastStudies(None, None)
-ITEMS = "primary.measure.n_items = 10\n"
+ITEMS = "primary.measure.n_items = 20\n"
 TWO_ARMS = (
     f'{ITEMS}factor = "architecture.mask"\n[arms.plain]\n[arms.w]\narchitecture.mask = "causal & '
 )
@@ -63,7 +64,7 @@ def test_a_plan_of_months_says_so_and_how_many_steps_a_day_has(
 
 def test_an_arm_with_steps_of_its_own_is_cured_too(plan_design: Any, tmp_path: Path) -> None:
     longer = """
-    primary.measure.n_items = 10
+    primary.measure.n_items = 20
     factor = "training.n_steps"
     base.training.n_steps = 10_000_000
     base.training.checkpoint_every = 5_000_000
@@ -149,9 +150,9 @@ def test_the_command_begins_with_it_and_so_does_its_json(
 
 
 def test_a_handful_of_items_is_an_alarm(plan_design: Any, tmp_path: Path) -> None:
-    (alarm,) = _alarms(plan_design(SHORT.replace("10", "1")), tmp_path)
+    (alarm,) = _alarms(plan_design(SHORT.replace("n_items = 20", "n_items = 1")), tmp_path)
     assert alarm.text.startswith("the verdicts rest on 1 item, and what holds of a handful")
-    assert alarm.cure == "primary.measure.n_items = 10"
+    assert alarm.cure == "primary.measure.n_items = 20"
     assert _alarms(plan_design(SHORT), tmp_path) == ()
 
 
@@ -176,9 +177,106 @@ def test_a_share_of_few_items_says_how_coarse_it_is(plan_design: Any, tmp_path: 
     (alarm,) = _alarms(plan_design(RECALL), tmp_path)
     assert "rest on 5 items: one of them is 20 points, and with other items" in alarm.text
     assert "no difference below 89 points is sure to be found" in alarm.text
-    assert alarm.cure == "primary.measure.task.n_items = 30"
-    cured = RECALL.replace("n_items = 5", "n_items = 30")
+    assert alarm.cure == "primary.measure.task.n_items = 50"
+    (alarm,) = _alarms(plan_design(RECALL.replace("n_items = 5", "n_items = 30")), tmp_path)
+    assert "rest on 30 items, of which one is 3.3 points, more than the margin, 2" in alarm.text
+    cured = RECALL.replace("n_items = 5", "n_items = 50")
     assert _alarms(plan_design(cured), tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("margin", "said"),
+    [(5, "5 bits per byte, is more than a tenth of all that can be learnt, 8 bits per byte")],
+)
+def test_a_margin_within_which_nothing_is_ever_equivalent_is_an_alarm(
+    plan_design: Any, tmp_path: Path, margin: float, said: str
+) -> None:
+    (alarm,) = _alarms(plan_design(f"primary.margin = {margin}\n{SHORT}"), tmp_path)
+    assert said in alarm.text
+    assert alarm.cure == "primary.margin = 0.8, or less"
+    assert _alarms(plan_design(f"primary.margin = 0.8\n{SHORT}"), tmp_path) == ()
+
+
+def test_a_margin_in_points_is_held_against_what_is_above_chance(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    few = RECALL.replace("n_items = 5", "n_items = 50")
+    (alarm,) = _alarms(plan_design(few.replace("margin = 2", "margin = 8")), tmp_path)
+    assert "8 points, is more than a tenth of all that can be learnt, 75 points" in alarm.text
+
+
+CONTROLS = f"""
+control = "worse"
+primary.margin = "25 % of control"
+{ITEMS}factor = ["architecture.mask", "architecture.dropout", "training.optimizer"]
+[arms.plain]
+[arms.w]
+architecture.mask = "causal & window(5)"
+[arms.worse]
+"""
+HIDING = 'architecture.mask = "causal & same_side"'
+
+
+@pytest.mark.parametrize(
+    ("worse", "said"),
+    [
+        (
+            "training.optimizer.rate = 1e-12",
+            r"\(training.optimizer.rate 0.01 → 1e-12\), and what it",
+        ),
+        ("training.optimizer.clip = 1e-9", "and 25 % of control is a share of that"),
+        (
+            "architecture.dropout = 0.9",
+            r"by what no judged arms differ in \(architecture.dropout 0",
+        ),
+        (
+            f"{HIDING}\ntraining.optimizer.clip = 1e-9",
+            "the control worse is trained otherwise than plain",
+        ),
+    ],
+)
+def test_a_control_that_is_badly_trained_is_an_alarm_and_one_that_hides_is_not(
+    plan_design: Any, tmp_path: Path, worse: str, said: str
+) -> None:
+    (alarm,) = _alarms(plan_design(f"{CONTROLS}{worse}"), tmp_path)
+    assert re.search(said, alarm.text)
+    assert alarm.cure == "control = { length = 0.5 } and lengths = [0.5, 1]"
+    assert _alarms(plan_design(f"{CONTROLS}{HIDING}"), tmp_path) == ()
+
+
+def test_a_margin_that_is_priced_by_an_arm_trained_otherwise_is_an_alarm(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    elsewhere = f"""
+comparisons = [["w", "other"]]
+{CONTROLS}{HIDING}
+[arms.other]
+training.optimizer.clip = 1e-9
+"""
+    elsewhere = elsewhere.replace("[arms.w]", "[arms.w]\ntraining.optimizer.clip = 1e-9")
+    (alarm,) = _alarms(plan_design(elsewhere), tmp_path)
+    assert "and other, which arms are judged against, is trained otherwise" in alarm.text
+    assert alarm.cure == 'baseline = "other"'
+
+
+def test_what_a_control_differs_in_is_printed(plan_design: Any) -> None:
+    def said(worse: str) -> str:
+        plan = plan_design(f"{CONTROLS}{worse}")
+        return describe_control_differences(plan.design, plan.control_lines)
+
+    assert said(HIDING) == "it differs in architecture.mask causal → causal & same_side"
+    assert said("architecture.dropout = 0.9") == (
+        "it differs in architecture.dropout 0.0 → 0.9 (no judged arms differ in"
+        " architecture.dropout)"
+    )
+
+
+def test_a_control_of_next_to_no_training_is_an_alarm(plan_design: Any, tmp_path: Path) -> None:
+    steps = "base.training.n_steps = 40\nbase.training.warmup = 4\n"
+    short = "control = { length = 0.1 }\nlengths = [0.1, 1]\n"
+    (alarm,) = _alarms(plan_design(f"{steps}{short}{SHORT}"), tmp_path)
+    assert "at 0.1 of its training, and what so short a run loses" in alarm.text
+    assert _alarms(plan_design(f"{steps}{short.replace('0.1', '0.5')}{SHORT}"), tmp_path) == ()
 
 
 WINDOWS = """
@@ -188,7 +286,7 @@ base.training.length = 256
 [arms.other]
 architecture.mask = "causal & window({})"
 """
-HALVES = "primary.measure.n_items = 10\nprimary.measure.max_bytes = {}\n"
+HALVES = "primary.measure.n_items = 20\nprimary.measure.max_bytes = {}\n"
 
 
 def test_items_shorter_than_a_window_under_study_say_so_and_how_long_they_must_be(
@@ -197,10 +295,10 @@ def test_items_shorter_than_a_window_under_study_say_so_and_how_long_they_must_b
     (alarm,) = _alarms(plan_design(HALVES.format(24) + WINDOWS.format(60)), tmp_path)
     assert "other and plain differ in mask; an item of the primary yardstick" in alarm.text
     assert re.search(
-        r"from about 62 tokens on, .*, and the longest of 10 items has \d\d$", alarm.text
+        r"from about 62 tokens on, .*, and the longest of 20 items has \d\d$", alarm.text
     )
     assert alarm.cure.startswith("primary.measure.max_bytes = ")
-    cured = f"primary.measure.n_items = 10\n{alarm.cure}\n{WINDOWS.format(60)}"
+    cured = f"primary.measure.n_items = 20\n{alarm.cure}\n{WINDOWS.format(60)}"
     assert _alarms(plan_design(cured), tmp_path) == ()
 
 

@@ -47,7 +47,10 @@ def test_what_a_budget_leaves_unequal_is_named_too(plan_design) -> None:
     [arms.other]
     """
     (one,) = plan_design(longer).judged
-    assert one.description == "differs in stages.1; and, allowed: tokens_read in all"
+    assert one.description == (
+        "differs in stages.1; and, allowed: tokens_read in all; reads 2 × the bytes of text; is"
+        " scored on 3.09 × the tokens"
+    )
 
 
 @pytest.mark.parametrize("table", ["architecture", "training"])

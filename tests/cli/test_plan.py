@@ -48,9 +48,10 @@ def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(
     told = ask(*words(None, study_cache))
     assert told.status == 0, told.err
     lines = told.out.splitlines()
-    assert lines[0] == "Must a model look both ways to fill masks?"
-    assert lines[2].split() == ["field", "full", "reverse", "causal"]
-    assert lines[3].split() == ["Δ", "architecture.mask", "full", "reverse", "causal"]
+    assert lines[0].startswith("alarm      the verdicts rest on 11 items, and what holds of a")
+    assert lines[1] == "Must a model look both ways to fill masks?"
+    assert lines[3].split() == ["field", "full", "reverse", "causal"]
+    assert lines[4].split() == ["Δ", "architecture.mask", "full", "reverse", "causal"]
     assert "✓  " in told.out
     assert (
         "✗ confound   Δ the factor   ≈ matched   ⟳ tuned alike   → follows from the factor   ✓"
@@ -297,24 +298,34 @@ def test_a_warm_up_that_is_longer_than_the_training_is_refused(
     assert "arms.full: training.warmup is 900, more than n_steps " in told.err
 
 
+RANK = "rank: effective rank.test"
+PROBE = {
+    "kind": "probe",
+    "probe": {"kind": "rank", "length": 16},
+    "quantity": "effective rank",
+}
+
+
 def test_a_plan_says_what_must_hold_what_that_can_see_and_what_hangs_on_it(
     ask, here: Path, study_cache: Path
 ) -> None:
-    must = [{"that": "reverse > causal", "for": "reverse"}, {"that": "full > chance + 0.1"}]
-    told = ask(*words({"must": must}, study_cache))
+    floors = [{"that": f"{arm} > chance + 0.1"} for arm in ("full", "reverse", "causal")]
+    must = [{"that": "reverse > causal", "on": RANK, "for": "reverse"}, *floors]
+    told = ask(*words({"must": must, "others": [PROBE]}, study_cache))
     assert told.status == 0, told.err
     assert (
-        "must       reverse > causal, one-sided at 5 %: with 3 seeds a real difference of 2 sd of"
-        " the paired difference is missed in 29 % of studies. Where it is not shown, there is no"
-        ' word on "reverse" against "full"' in told.out
+        "must       reverse > causal on rank: effective rank.test, one-sided at 5 %: with 3 seeds a"
+        " real difference of 2 sd of the paired difference is missed in 29 % of studies. Where it"
+        ' is not shown, there is no word on "reverse" against "full"' in told.out
     )
     assert (
         "must       full > chance + 0.1, by the means of 3 seeds. Where it is not shown, there is"
         " no word on all that is judged" in told.out
     )
-    plain = ask(*words({"must": must}, study_cache, "--name", "plain", "--json"))
+    plain = ask(*words({"must": must, "others": [PROBE]}, study_cache, "--name", "plain", "--json"))
     assert json.loads(plain.out)["design"]["must"][0] == {
         "that": "reverse > causal",
+        "on": RANK,
         "for": ["reverse"],
     }
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, log2
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from paribus.analyse import PastStudies, detectable_effect
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.analyse.margin_limits import MAX_LEARNT_SHARE
+from paribus.corpus.tasks import ChoiceItem
+from paribus.design.control_arm import control_doubts
 from paribus.design.item_reach import ItemReach, can_be_compared, item_reach
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
@@ -24,7 +28,7 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.report.numbers import format_duration, format_plural, format_size, rough
 from paribus.runtime import select_device
 from paribus.spec.design import OPEN_SEEDS
-from paribus.spec.measure import POINTS
+from paribus.spec.measure import BITS_PER_ITEM, POINTS, WHOLE_RANGES
 from paribus.spec.yardstick import DocumentHalves, HeadYardstick, PseudoHalves, TaskYardstick
 from paribus.workspace import Workspace
 
@@ -33,7 +37,7 @@ MOST_MARGINS = 10.0  # that the least effect which is found may come to
 MOST_SDS = 5.0  # that it may come to where nothing is known of the noise
 MOST_SEEDS = 100
 FEW_ITEMS = 30  # of a measure that is a share of items
-HANDFUL = 10  # items of any other measure
+HANDFUL = 20  # items of any other measure
 POWER_FACTOR = 2.8  # standard errors that are found at 80 % power, two-sided at .05
 MOST_HELD_OUT = 0.5  # of a corpus
 LENGTH_FIELDS = {"mask", "cross", "max_distance"}  # that may show in long texts alone
@@ -52,12 +56,14 @@ class Alarm:
 def plan_alarms(
     plan: Plan, cost: StudyCost, workspace: Workspace, past: PastStudies
 ) -> tuple[Alarm, ...]:
-    """What is alarming in a plan: its time, its disk, and what it can find."""
+    """What is alarming in a plan: its time, its disk, what it can find, its margin and control."""
     return (
         *_time_alarm(plan, cost, workspace),
         *_disk_alarm(plan, cost, workspace),
         *_power_alarm(plan, past),
         *_item_alarm(plan),
+        *_margin_alarm(plan),
+        *_control_alarms(plan),
         *_reach_alarms(plan),
     )
 
@@ -183,12 +189,17 @@ def _power_alarm(plan: Plan, past: PastStudies) -> Iterator[Alarm]:
 def _item_alarm(plan: Plan) -> Iterator[Alarm]:
     """Few items of the primary yardstick: what holds of them need not hold of others."""
     measure, n_items = plan.design.primary.measure, next(iter(plan.n_items.values()))
+    margin = plan.design.primary.margin
     is_share = measure.scores.unit == POINTS
     least = FEW_ITEMS if is_share else HANDFUL
+    if is_share and isinstance(margin, float | int):
+        least = max(least, ceil(100 / margin))  # with fewer, one item is more than the margin
     if n_items >= least:
         return
     text = f"the verdicts rest on {format_plural(n_items, 'item')}"
-    if is_share:
+    if is_share and n_items >= FEW_ITEMS:
+        text += f", of which one is {rough(100 / n_items)} points, more than the margin, {margin:g}"
+    elif is_share:
         effect = min(100.0, 100 * POWER_FACTOR * (0.5 / n_items) ** 0.5)
         text += (
             f": one of them is {rough(100 / n_items)} points, and with other items of the kind"
@@ -211,6 +222,44 @@ def _item_cure(plan: Plan, n_items: int, least: int) -> str:
         return f"primary.measure.n_items = {least}"
     share = getattr(plan.arms[0].run.last.corpus, measure.split) * least / n_items
     return f"base.corpus.{measure.split} = {min(MOST_HELD_OUT, ceil(100 * share) / 100):g}"
+
+
+def _margin_alarm(plan: Plan) -> Iterator[Alarm]:
+    """A margin that is more than a tenth of all that can be learnt: the report has none that wide,
+    and nothing is called equivalent within it.
+    """
+    margin, measure = plan.design.primary.margin, plan.design.primary.measure.scores
+    most = _most_learnt(plan)
+    if not isinstance(margin, float | int) or most is None or margin <= MAX_LEARNT_SHARE * most:
+        return
+    limit = MAX_LEARNT_SHARE * most
+    yield Alarm(
+        f"the margin, {margin:g} {measure.unit}, is more than a tenth of all that can be learnt,"
+        f" {most:.3g} {measure.unit}, so that nothing is called equivalent",
+        _at_scale(plan, f"primary.margin = {limit:.2g}, or less"),
+    )
+
+
+def _most_learnt(plan: Plan) -> float | None:
+    """What a model can gain at most on what needs no model; None where nothing bounds it."""
+    measure = plan.design.primary.measure.scores
+    whole = WHOLE_RANGES.get(measure.unit)
+    column = next(iter(plan.n_items))
+    items = plan.tasks[column].prepared.items if column in plan.tasks else ()
+    options = [len(item.options) for item in items if isinstance(item, ChoiceItem)]
+    if not options or measure.is_difference:
+        return whole
+    if measure.unit == BITS_PER_ITEM:
+        return fmean(map(log2, options))
+    if whole is not None and measure.unit == POINTS:
+        return whole * (1 - fmean(1 / n_options for n_options in options))
+    return whole
+
+
+def _control_alarms(plan: Plan) -> Iterator[Alarm]:
+    """A control that is badly trained, or a margin that is a share of something else."""
+    for doubt, lines in control_doubts(plan.design, plan.control_lines):
+        yield Alarm(doubt, " and ".join(_at_scale(plan, line) for line in lines))
 
 
 def _reach_alarms(plan: Plan) -> Iterator[Alarm]:

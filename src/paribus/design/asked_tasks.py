@@ -28,7 +28,7 @@ from paribus.record.file_names import asked_items_name
 from paribus.spec import resolve
 from paribus.spec.design import Design, sweep_yardstick
 from paribus.spec.stages import reads_conversations
-from paribus.spec.tasks import GenerationTask
+from paribus.spec.tasks import GenerationTask, Task
 from paribus.spec.yardstick import TaskYardstick, read_design_yardstick
 
 # by column: where a study keeps the items of a task, and their fingerprint
@@ -77,6 +77,7 @@ def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bo
         yardstick.task, yardstick.protocol, [*task_arms, *parents], dataset, yardstick.split
     )
     _require_equal_tokens(prepared, arms)
+    _require_equal_answers(yardstick.task, arms)
     return prepared
 
 
@@ -102,6 +103,24 @@ def _require_equal_tokens(prepared: PreparedTask, arms: Sequence[PlannedArm]) ->
                 f" {arm.name} and {sum(other)} in {first.name}, so equal probabilities would give"
                 " unequal scores; use 'byte', which no tokenizer moves, or one tokenizer"
             )
+
+
+def _require_equal_answers(task: Task, arms: Sequence[PlannedArm]) -> None:
+    """SpecError where answers end after a number of tokens, and arms have other tokens: one may
+    write a longer text than another.
+    """
+    if not isinstance(task, GenerationTask) or task.max_tokens is None:
+        return
+    arms_by_tokenizer: dict[str, list[str]] = {}
+    for arm in arms:
+        arms_by_tokenizer.setdefault(arm.dataset.tokenizer.json, []).append(arm.name)
+    if len(arms_by_tokenizer) > 1:
+        groups = " and ".join(", ".join(names) for names in arms_by_tokenizer.values())
+        raise SpecError(
+            f"task.max_tokens is {task.max_tokens}, and {groups} have tokenizers of their own, so"
+            " that as many tokens are texts of other lengths; leave it out: each arm then has as"
+            " many as its longest reference"
+        )
 
 
 def planned_task_arm(arm: PlannedArm) -> TaskArm:

@@ -40,7 +40,7 @@ from paribus.objectives.source_target import fit_span_plan, possible_splits
 from paribus.spec import Experts, RelativeBias, ResolvedArchitecture, Stack, resolve
 from paribus.spec.architecture import LearnedPositions, NoBalance
 from paribus.spec.conversation import encodes_turns
-from paribus.spec.design import Design, control_arm, leaves_of
+from paribus.spec.design import Design, leaves_of
 from paribus.spec.objectives import (
     Continuation,
     LastToken,
@@ -91,23 +91,6 @@ def require_different_computations(
     problems = describe_first(twins, lambda pair: _describe_twins(design, *pair), "such pairs")
     if twins:
         raise SpecError(list(problems))
-
-
-def require_another_control(design: Design, arms: Sequence[PlannedArm]) -> None:
-    """SpecError where the control is the run of another arm, under another name."""
-    name = control_arm(design)
-    runs = {arm.name: name_of_run(arm.run, arm.texts) for arm in arms}
-    twins = [arm for arm, run in runs.items() if name in runs and arm != name and run == runs[name]]
-    if design.baseline in twins:
-        raise SpecError(
-            f"control is {name!r}, which is the same run as the baseline {design.baseline!r}, so it"
-            " cannot come out worse; let the arm differ in something that must do harm"
-        )
-    if twins:
-        raise SpecError(
-            f"control is {name!r}, which is the same run as {twins[0]!r}, so it shows nothing of"
-            " its own; let the arm differ in something that must do harm"
-        )
 
 
 def _computed_fields(design: Design, arm: PlannedArm) -> list[Any]:

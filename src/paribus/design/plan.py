@@ -25,7 +25,7 @@ from paribus.design.budget_groups import (
     require_budget_over_stages,
     require_room_for_last_stage,
 )
-from paribus.design.computation import require_another_control, require_different_computations
+from paribus.design.computation import require_different_computations
 from paribus.design.control import (
     FindingsByPair,
     describe_confounds,
@@ -33,6 +33,7 @@ from paribus.design.control import (
     is_inside,
     judge_pairs,
 )
+from paribus.design.control_arm import require_another_control
 from paribus.design.field_paths import (
     ITEM_LINES,
     require_known_paths,
@@ -40,6 +41,7 @@ from paribus.design.field_paths import (
     unused_allowances,
 )
 from paribus.design.item_checks import describe_cut_confounds, item_counts, item_lines
+from paribus.design.judged_notes import note_judged
 from paribus.design.judged_pairs import (
     UnequalSizes,
     describe_compounds,
@@ -51,6 +53,7 @@ from paribus.design.judged_pairs import (
 )
 from paribus.design.ladder import Rung, ladder_lines, plan_rungs
 from paribus.design.length_checks import require_trainable_lengths
+from paribus.design.must_checks import require_open_verdicts
 from paribus.design.probe_checks import require_kept_checkpoints
 from paribus.design.quantities import (
     QUANTITIES,
@@ -246,6 +249,7 @@ def make_plan(
     ready = scale_recipes(design, arms, _apply_budget(design, ready, groups))
     require_different_computations(design, ready, tasks)
     require_another_control(design, ready)
+    require_open_verdicts(design, arms, ready, judged, tasks)
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
@@ -268,7 +272,7 @@ def make_plan(
             *ladder_lines(design, ready),
             *machine_lines(ready, here, device),
         ),
-        judged=name_allowed(judged, design, arms, lines),
+        judged=note_judged(name_allowed(judged, design, arms, lines), design, ready),
         environment=here,
         seeds=seeds,
         tasks=tasks,

@@ -78,6 +78,8 @@ class JudgedDifference:
     contrast: str | None = None
     reason: str | None = None  # why a compound one is meant
     allowed: tuple[str, ...] = ()  # in words: what differs besides, and is let pass
+    # clauses without a subject: what totals leave unequal, and which checks its word hangs on
+    notes: tuple[str, ...] = ()
 
     @property
     def is_compound(self) -> bool:
@@ -85,22 +87,23 @@ class JudgedDifference:
 
     @property
     def mark(self) -> str:
-        """What stands beside the word of a verdict in a table; nothing where one factor differs and
-        nothing is allowed besides.
+        """What stands beside the word of a verdict in a table; nothing where one factor differs,
+        nothing is allowed besides and nothing is noted.
         """
         marks = []
         if self.is_compound:
             marks.append(f"compound: {', '.join(self.factors)}")
         if self.allowed:
             marks.append(self._allowance)
-        return "; ".join(marks)
+        return "; ".join([*marks, *self.notes])
 
     @property
     def description(self) -> str:
         """What it differs in, as a clause without its subject."""
+        parts = [self._difference]
         if self.allowed:
-            return f"{self._difference}; {self._allowance}"
-        return self._difference
+            parts.append(self._allowance)
+        return "; ".join([*parts, *self.notes])
 
     @property
     def _allowance(self) -> str:

@@ -29,12 +29,16 @@ from paribus.spec.design import (
 )
 from paribus.spec.factor_faults import factor_faults, overruled_faults
 from paribus.spec.ladder_faults import ladder_faults
+from paribus.spec.measure import BITS_PER_BYTE, POINTS, WHOLE_RANGES
 from paribus.spec.must import CHANCE, Must, hanging_contrasts, hanging_pairs
 from paribus.spec.spelling import word_advice
 from paribus.spec.tasks import CHOICE_ACCURACY, ChoicesTask
 from paribus.spec.yardstick import OtherYardstick, ProbeYardstick, TaskYardstick, column_of
 
 MAX_ALPHA = 0.05  # of false alarms, over all looks
+USUAL_MARGINS = {POINTS: 2.0, BITS_PER_BYTE: 0.02}
+# what a threshold of a check is at least: of points, of any other unit, and of another arm's gain
+LEAST_POINTS, LEAST_GAIN, LEAST_SHARE = 1.0, 0.01, 0.1
 
 
 def design_faults(design: Design) -> Iterator[str]:
@@ -150,10 +154,11 @@ def _measure_faults(design: Design) -> Iterator[str]:
 
 def _margin_faults(design: Design) -> Iterator[str]:
     margin, measure = design.primary.margin, design.primary.measure.scores
-    if isinstance(margin, float) and measure.ceiling is not None and margin >= measure.ceiling:
+    whole = WHOLE_RANGES.get(measure.unit)
+    if isinstance(margin, float) and whole is not None and margin >= whole:
         yield (
-            f"primary.margin is {margin:g}, and scores end at {measure.ceiling:g} {measure.unit};"
-            " use a difference that an arm could have, such as 2"
+            f"primary.margin is {margin:g}, and scores end at {whole:g} {measure.unit}; use a"
+            f" difference that an arm could have, such as {USUAL_MARGINS[measure.unit]:g}"
         )
     if not isinstance(margin, str):
         return
@@ -193,7 +198,7 @@ def _length_faults(design: Design) -> Iterator[str]:
 
 
 def _must_faults(design: Design) -> Iterator[str]:
-    """Checks that name what is not there, or that ask of a pair what its own verdict will say."""
+    """Checks that name what is not there, or that ask for next to nothing."""
     arms, yardsticks, earlier = arm_tables(design), _yardsticks_by_column(design), set()
     for place, must in enumerate(design.must):
         where, claim = f"must.{place}", must.claim
@@ -214,7 +219,25 @@ def _must_faults(design: Design) -> Iterator[str]:
                 f"{where}.that is {must.that!r}, and what a probe finds has no {CHANCE}; write one"
                 " arm above another, as 'causal > prefix'"
             )
+        else:
+            yield from _threshold_faults(where, must, measure)
         yield from _scope_faults(design, where, must)
+
+
+def _threshold_faults(where: str, must: Must, measure: OtherYardstick) -> Iterator[str]:
+    """A threshold that whatever was trained at all has passed is no check."""
+    points, share = must.claim.points, must.claim.share
+    least = LEAST_POINTS if measure.scores.unit == POINTS else LEAST_GAIN
+    if points is not None and points < least:
+        yield (
+            f"{where}.that is {must.that!r}, and whatever learnt anything is that far above"
+            f" {CHANCE}; use {least:g} {measure.scores.unit} or more"
+        )
+    if share is not None and share < LEAST_SHARE:
+        yield (
+            f"{where}.that is {must.that!r}, and whatever learnt anything has that share; use"
+            f" {100 * LEAST_SHARE:g} % or more"
+        )
 
 
 def _yardsticks_by_column(design: Design) -> dict[str, OtherYardstick]:
@@ -226,7 +249,7 @@ def _yardsticks_by_column(design: Design) -> dict[str, OtherYardstick]:
 
 
 def _scope_faults(design: Design, where: str, must: Must) -> Iterator[str]:
-    """What hangs on a check must be judged, and by something else than the check."""
+    """What hangs on a check must be judged."""
     pairs, contrasts = judged_pairs(design), declared_contrasts(design)
     judged = [f"{arm!r} against {against!r}" for arm, against in pairs]
     judged += [repr(name) for name in contrasts]
@@ -237,21 +260,6 @@ def _scope_faults(design: Design, where: str, must: Must) -> Iterator[str]:
             yield (
                 f"{where}.for has {name}, and nothing that is judged has that name; judged are"
                 f" {', '.join(judged)}"
-            )
-    primary = column_of(design.primary.measure.model_dump(mode="json"))
-    if must.on not in (None, primary):
-        return
-    hanging: dict[str, set[str]] = {}
-    for arm, against in hanging_pairs(must.scope, pairs):
-        hanging[f"{arm!r} against {against!r}"] = {arm, against}
-    for name in hanging_contrasts(must.scope, contrasts):
-        hanging[f"the contrast {name!r}"] = set(contrasts[name])
-    for name, arms in hanging.items():
-        if arms == set(must.claim.arms):
-            yield (
-                f"{where}.that is {must.that!r}, and the verdict on {name}, which hangs on it, is"
-                f" of the same arms and the same scores; name other pairs under {where}.for, or"
-                f" another yardstick under {where}.on"
             )
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 LikelihoodKind = Literal["likelihood", "pseudo-likelihood"]
-POINTS = "points"
+POINTS, BITS_PER_BYTE, BITS_PER_ITEM = "points", "bits per byte", "bits per item"
 _SINGULARS = {
     POINTS: "point",
-    "bits per byte": "bit per byte",
-    "bits per item": "bit per item",
+    BITS_PER_BYTE: "bit per byte",
+    BITS_PER_ITEM: "bit per item",
 }
+# from no knowledge to all of it, by unit: a guess among all bytes costs 8 bits
+WHOLE_RANGES = {POINTS: 100.0, BITS_PER_BYTE: 8.0}
 
 
 def with_unit(number: str, unit: str) -> str:
@@ -90,8 +92,8 @@ def _points(kind: str, *, adds_up: bool = True) -> Measure:
     )
 
 
-LIKELIHOOD = Measure(kind="likelihood", unit="bits per byte", lower_is_better=True)
-PSEUDO_LIKELIHOOD = Measure(kind="pseudo-likelihood", unit="bits per byte", lower_is_better=True)
+LIKELIHOOD = Measure(kind="likelihood", unit=BITS_PER_BYTE, lower_is_better=True)
+PSEUDO_LIKELIHOOD = Measure(kind="pseudo-likelihood", unit=BITS_PER_BYTE, lower_is_better=True)
 ACCURACY = _points("accuracy")
 MATTHEWS = _points("matthews", adds_up=False)
 _TASK_MEASURES = (
@@ -108,8 +110,8 @@ _TASK_MEASURES = (
     _points("rouge-1"),
     _points("rouge-2"),
     _points("rouge-l"),
-    Measure(kind="bits per byte", unit="bits per byte", lower_is_better=True),
-    Measure(kind="log loss", unit="bits per item", lower_is_better=True),
+    Measure(kind="bits per byte", unit=BITS_PER_BYTE, lower_is_better=True),
+    Measure(kind="log loss", unit=BITS_PER_ITEM, lower_is_better=True),
 )
 _DIFFERENCES = tuple(minus_parent(measure) for measure in _TASK_MEASURES if measure.adds_up)
 # what a probe finds, by its kind: the unit of each quantity that a design can show

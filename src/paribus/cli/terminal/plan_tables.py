@@ -23,10 +23,11 @@ from paribus.cli.terminal.power_table import (
 from paribus.design import Plan, StudyCost, group_identical_arms
 from paribus.design.alarms import Alarm
 from paribus.design.arms import width_notes
+from paribus.design.control_arm import describe_control_differences
 from paribus.design.ladder import Rung
 from paribus.design.proposed_jobs import ProposedJobs
 from paribus.evaluate.tasks.run import PreparedTask
-from paribus.record import ControlLine, Mark
+from paribus.record import ControlLine, JudgedDifference, Mark
 from paribus.record.control_table import TRAINED_ITEMS
 from paribus.report.numbers import (
     describe_weights,
@@ -106,12 +107,25 @@ def print_judged(plan: Plan, page: Console) -> None:
     heading = "judged"
     for one in plan.judged:
         name = one.contrast or f"{one.arm} against {one.against}"
-        line = f"{heading:10} {name}: {one.description}"
+        line = "; ".join([f"{heading:10} {name}: {one.description}", *_hanging_checks(plan, one)])
         if one.reason is not None:
             line += f" (meant: {one.reason})"
         style = "bold yellow" if one.is_compound else ""
         page.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
         heading = ""
+
+
+def _hanging_checks(plan: Plan, one: JudgedDifference) -> Iterator[str]:
+    """What must be shown before a comparison gets a word."""
+    pairs, contrasts = judged_pairs(plan.design), declared_contrasts(plan.design)
+    for must in plan.design.must:
+        hangs = (one.arm, one.against) in hanging_pairs(must.scope, pairs)
+        if hangs or one.contrast in hanging_contrasts(must.scope, contrasts):
+            yield f"no word without {_name_must(must)}"
+
+
+def _name_must(must: Must) -> str:
+    return must.that if must.on is None else f"{must.that} on {must.on}"
 
 
 def print_unused_allowances(plan: Plan, page: Console) -> None:
@@ -322,13 +336,15 @@ def _describe_control(plan: Plan) -> str:
         run = next(arm.run for arm in plan.arms if arm.name == plan.design.baseline)
         whole = describe_shortened([stage.kind for stage in run.stages])
         control = f"{baseline} at {length:g} of {whole}"
-    return f"{control} must come out worse than {baseline}; it is not in the family"
+    text = f"{control} must come out worse than {baseline}; it is not in the family"
+    differences = describe_control_differences(plan.design, plan.control_lines)
+    return f"{text}; {differences}" if differences else text
 
 
 def _describe_must(plan: Plan, must: Must) -> str:
     """What must hold, how it is tested, what that can see, and what hangs on it."""
     claim, n = must.claim, len(plan.seeds)
-    text = must.that if must.on is None else f"{must.that} on {must.on}"
+    text = _name_must(must)
     if claim.is_threshold:
         text += f", by the means of {n} seeds"
     else:

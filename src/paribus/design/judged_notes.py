@@ -1,0 +1,72 @@
+"""What stands beside a judged comparison though it is no factor: totals that a budget, or one that
+is not there, leaves unequal; and that its runs are compared already, under other names.
+
+Whoever makes one total equal leaves others unequal, and the effect is of these as well: of more
+text, of more updates, of a first stage that is longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from paribus.analyse.text_read import LARGE_DIFFERENCE
+from paribus.design.quantities import PlannedArm
+from paribus.record import JudgedDifference
+from paribus.spec.contrasts import Weights, default_contrasts, opposed_arms
+from paribus.spec.design import ArmPair, Design, arm_levels, declared_contrasts
+from paribus.train.parent import name_of_run
+
+# totals of a run, and what an arm does with more or less of it
+TOTALS = {
+    "bytes_read": "reads {:.3g} × the bytes of text",
+    "tokens_scored": "is scored on {:.3g} × the tokens",
+}
+
+
+def note_judged(
+    judged: Sequence[JudgedDifference], design: Design, arms: Sequence[PlannedArm]
+) -> tuple[JudgedDifference, ...]:
+    """Each with the totals that differ between its arms by more than 2 %, and with the pair that
+    its runs are compared in already.
+    """
+    by_name = {arm.name: arm for arm in arms}
+    contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
+    runs = {arm.name: name_of_run(arm.run, arm.texts) for arm in arms}
+    noted, earlier = list[JudgedDifference](), dict[tuple[str, str], str]()
+    for one in judged:
+        notes: dict[str, None] = {}
+        for pair in _pairs(one, contrasts):
+            first, second = by_name[pair[0]], by_name[pair[1]]
+            of = "" if one.contrast is None else f"{first.name} "
+            against = "" if one.contrast is None else f" of {second.name}"
+            for text in _unequal_totals(first, second):
+                notes[f"{of}{text}{against}"] = None
+            if one.contrast is None:
+                own = f"{first.name} against {second.name}"
+                same = earlier.setdefault((runs[first.name], runs[second.name]), own)
+                if same != own:
+                    notes[f"the same runs as {same}"] = None
+        noted.append(replace(one, notes=tuple(notes)))
+    return tuple(noted)
+
+
+def _pairs(one: JudgedDifference, contrasts: Mapping[str, Weights]) -> list[ArmPair]:
+    if one.contrast is not None:
+        return list(opposed_arms(contrasts[one.contrast]))
+    assert one.arm is not None
+    assert one.against is not None
+    return [(one.arm, one.against)]
+
+
+def _unequal_totals(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
+    for name, words in TOTALS.items():
+        ratio = first.total(name) / second.total(name)
+        if abs(ratio - 1) > LARGE_DIFFERENCE:
+            yield words.format(ratio)
+    stages = zip(first.run.stages, second.run.stages, strict=False)  # one more is a factor
+    for number, (own, other) in enumerate(stages):
+        ratio = own.training.n_steps / other.training.n_steps
+        if abs(ratio - 1) > LARGE_DIFFERENCE:
+            where = f" in stage {number}" if len(first.run.stages) > 1 else ""
+            yield f"takes {own.training.n_steps:,} steps{where} for {other.training.n_steps:,}"
