@@ -229,7 +229,8 @@ def complete(table: RowTable, design: Design, study: str) -> None:
 
 
 PART_OF_DOCS = {"base.corpus.sources": ["python-docs"]}
-PARTS = {"base.corpus.sources": ["python-docs", "python-code"]}
+# Of a part, a larger share is held out: its probe reads 64 texts of each source.
+PARTS = {"base.corpus.sources": ["python-docs", "python-code"], "base.corpus.test": 0.2}
 # What at a scale takes minutes to read, in a part.
 OWN_TEXT = {
     ("adaptation", "hour"): PART_OF_DOCS,
