@@ -271,6 +271,27 @@ def test_what_a_control_differs_in_is_printed(plan_design: Any) -> None:
     )
 
 
+def test_a_control_without_a_stage_is_trained_otherwise(plan_design: Any, tmp_path: Path) -> None:
+    longer = f"""
+control = "worse"
+budget = "tokens_read"
+{ITEMS}factor = ["architecture.mask", "stages.1"]
+[[base.stages]]
+kind = "pretrain"
+objective = "prefix"
+[[base.stages]]
+kind = "adapt"
+objective = "prefix"
+[arms.plain]
+[arms.w]
+architecture.mask = "causal & window(5)"
+[arms.worse]
+stages.1 = false
+"""
+    alarms = _alarms(plan_design(longer), tmp_path)
+    assert any("trained otherwise than plain (stages.1 a stage → –)" in one.text for one in alarms)
+
+
 def test_a_control_of_next_to_no_training_is_an_alarm(plan_design: Any, tmp_path: Path) -> None:
     steps = "base.training.n_steps = 40\nbase.training.warmup = 4\n"
     short = "control = { length = 0.1 }\nlengths = [0.1, 1]\n"

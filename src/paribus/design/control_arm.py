@@ -130,6 +130,8 @@ def _is_moved_by_budget(
     ):
         return False
     steps = by_path[f"{table}.n_steps"].values
+    if ABSENT in (steps[name], steps[baseline]):  # one of them has no such stage
+        return False
     ratio = steps[name] / steps[baseline]
     return last == "n_steps" or abs(line.values[name] - line.values[baseline] * ratio) <= 1
 
