@@ -5,6 +5,7 @@ what the record of the runs that trained them says. The weights alone are one fa
 """
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 from sly_designs import plan_table, sly_table
 
 import paribus as pb
-from paribus.design import Plan
+from paribus.design import Plan, find_design, make_plan
 from paribus.errors import ConfoundError
-from paribus.workspace import Workspace
+from paribus.workspace import Execution, Workspace
 
 PlanBegun = Callable[..., Plan]
 
@@ -101,7 +102,7 @@ def test_two_models_that_differ_in_several_fields_are_several_factors(
 ) -> None:
     said = (
         "other against plain differs in 4 factors: begin.n_layers, begin.feed_forward.activation,"
-        " begin.positions, begin.corpus.sources; the effect is of all of them together"
+        " begin.positions, begin.corpus.sources.0; the effect is of all of them together"
     )
     with pytest.raises(ConfoundError, match=re.escape(said)):
         plan_begun("all")
@@ -114,7 +115,7 @@ def test_two_models_that_differ_in_several_fields_are_several_factors(
     ("other", "factor"),
     [
         ("again", "begin"),
-        ("other text", "begin.corpus.sources"),
+        ("other text", "begin.corpus.sources.0"),
         ("earlier", "begin.n_steps"),
         ("deeper", "begin.n_layers"),
     ],
@@ -157,3 +158,162 @@ def test_weights_against_none_are_one_factor_in_one_architecture(
     assert one.description == "differs in begin"
     with pytest.raises(ConfoundError, match=r"differs in 2 factors: begin, begin\.n_layers"):
         plan({**ARCHITECTURE, "n_layers": 2})
+
+
+def plan_of_weights(one: Path, other: Path, runs: Path, cache: Path, **arm: Any) -> Plan:
+    """The plan of two arms that begin with these checkpoints, beside a folder of runs."""
+    table = sly_table(DESIGN.format(factor=["begin"], more="", arm="", one=one, other=other))
+    del table["base"]["architecture"]
+    if arm:
+        table["arms"]["other"] = arm
+    name, design = find_design(table)
+    execution = Execution(Workspace(runs, cache, "cpu"))
+    return make_plan(design, name, None, execution, show_progress=False)
+
+
+def factors_of(one: Path, other: Path, runs: Path, cache: Path) -> tuple[str, ...]:
+    """What two checkpoints differ in, however much that is."""
+    try:
+        (judged,) = plan_of_weights(one, other, runs, cache).judged
+        return judged.factors
+    except ConfoundError as fault:
+        (problem,) = fault.problems
+        found = re.search(r"differs in \d+ factors: (.*?); the effect", problem)
+        assert found is not None, problem
+        return tuple(found[1].split(", "))
+
+
+def stages_of(first: dict[str, Any], **later: Any) -> dict[str, Any]:
+    """A run of two stages, the second of which has these fields."""
+    second = {"kind": "adapt", "training": RUN["training"], **later}
+    return {"architecture": ARCHITECTURE, "stages": [first, second]}
+
+
+FIRST = {"corpus": RUN["corpus"], "training": RUN["training"]}
+LAST = {"architecture": {"mask": "causal", "dropout": 0.0}}
+
+
+@pytest.fixture(scope="module")
+def trained(
+    checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[dict[str, Any]], Path]:
+    """Trains a run, and gives its last checkpoint."""
+    space = Workspace(checkpoints["first"].parents[2], tmp_path_factory.mktemp("cache"), "cpu")
+
+    def train(table: dict[str, Any]) -> Path:
+        name = f"own-{len(list(Path(space.runs_folder).iterdir()))}"
+        return pb.train_run(table, name=name, workspace=space).folder / (
+            "checkpoints/step-000000005"
+        )
+
+    return train
+
+
+def test_earlier_stages_of_what_trained_a_checkpoint_count(
+    trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    one = trained(stages_of(FIRST, **LAST))
+    blind = {**ARCHITECTURE, "mask": "causal & window(3)", "dropout": 0.3}
+    other = trained({**stages_of(FIRST, **LAST), "architecture": blind})
+    runs = one.parents[2]
+    named = ("begin.stages.0.architecture.mask", "begin.stages.0.architecture.dropout")
+    assert sorted(factors_of(one, other, runs, study_cache)) == sorted(named)
+    alone = trained({**stages_of(FIRST, **LAST), "architecture": {**ARCHITECTURE, "dropout": 0.3}})
+    assert factors_of(one, alone, runs, study_cache) == ("begin.stages.0.architecture.dropout",)
+
+
+def test_a_stage_more_is_one_factor_and_what_it_changes_counts(
+    checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    assert factors_of(one, trained(stages_of(FIRST)), runs, study_cache) == ("begin.stages.1",)
+    slow = {**RUN["training"], "optimizer": {"decay": 0.5}}
+    sly = trained(stages_of(FIRST, training=slow))
+    assert factors_of(one, sly, runs, study_cache) == (
+        "begin.stages.1",
+        "begin.stages.1.training.optimizer.decay",
+    )
+
+
+def test_a_chain_of_begins_is_followed_to_its_start(
+    checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    runs = checkpoints["first"].parents[2]
+    later = {name: value for name, value in RUN.items() if name != "architecture"}
+    links = {
+        name: trained({**later, "begin": str(checkpoints[name])})
+        for name in ("first", "again", "other text")
+    }
+    found = factors_of(links["first"], links["other text"], runs, study_cache)
+    assert found == ("begin.stages.0.corpus.sources.0",)
+    assert factors_of(links["first"], links["again"], runs, study_cache) == ("begin",)
+    assert factors_of(checkpoints["first"], links["first"], runs, study_cache) == (
+        "begin.stages.1",
+    )
+
+
+def test_a_copied_checkpoint_has_the_record_of_the_run_that_trained_it(
+    checkpoints: dict[str, Path], study_cache: Path, tmp_path: Path
+) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(checkpoints["other text"], copied)
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    (known,) = plan_of_weights(one, copied, runs, study_cache).judged
+    assert known.description == "differs in begin.corpus.sources.0"
+    (unknown,) = plan_of_weights(one, copied, tmp_path, study_cache).judged
+    note = "and, not known: no record says what trained copied"
+    assert unknown.description.endswith(f"; {note}")
+    assert unknown.mark.endswith(note)
+
+
+def test_how_far_a_schedule_had_come_counts(
+    checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    longer = trained({**RUN, "training": {**RUN["training"], "n_steps": 12, "keep_last": 9}})
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    assert factors_of(one, longer, runs, study_cache) == ("begin.schedule.share",)
+    ended = longer.with_name("step-000000011")
+    assert factors_of(one, ended, runs, study_cache) == ("begin.n_steps",)
+
+
+def test_a_text_that_was_replaced_counts_and_is_said_to_be_lost(
+    trained: Callable[[dict[str, Any]], Path], study_cache: Path, tmp_path: Path
+) -> None:
+    file, copied = tmp_path / "text.txt", tmp_path / "elsewhere.txt"
+    file.write_text("\n\n".join(f"{number * 7919 % 9973} words" * 9 for number in range(300)))
+    shutil.copy(file, copied)
+    runs, places = [], (file, copied, file)
+    for number, place in enumerate(places):
+        if number == 2:
+            file.write_text(file.read_text().replace("words", "signs"))
+        source = {"kind": "files", "paths": str(place), "max_document": 200}
+        corpus = {"sources": [source], "test": 0.1}
+        runs.append(trained({**RUN, "corpus": corpus}))
+    one, same, replaced = runs
+    folder = one.parents[2]
+    assert factors_of(one, replaced, folder, study_cache) == ("begin.corpus.text",)
+    plan = plan_of_weights(one, replaced, folder, study_cache)
+    (line,) = [line for line in plan.control_lines if line.path == "items in training text"]
+    lost = r"of stage 0 that trained own-\d+/step-000000005 is not found again"
+    assert re.search(rf"in plain: the text {lost} \(another text is there now", line.note)
+    assert "in other" not in line.note
+    # the same weights; and now the cache has the first text, wherever it lay
+    assert factors_of(one, same, folder, study_cache) == ()
+    plan = plan_of_weights(one, replaced, folder, study_cache)
+    assert not [line for line in plan.control_lines if line.path == "items in training text"]
+
+
+def test_drawn_weights_read_bytes_as_a_checkpoint_does(
+    checkpoints: dict[str, Path], study_cache: Path
+) -> None:
+    drawn = {"architecture": ARCHITECTURE}
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    (judged,) = plan_of_weights(one, one, runs, study_cache, **drawn).judged
+    assert judged.description == "differs in begin"
+    bpe = {**drawn, "corpus": {"tokenizer": {"kind": "bpe", "n_vocab": 300}}}
+    cure = (
+        "differs in 2 factors: begin, begin.tokenizer; .* one tokenizer for both: corpus.tokenizer"
+        r' = { kind = "file", path = "…/tokenizer.json" } in other, the file in the folder of'
+    )
+    with pytest.raises(ConfoundError, match=cure):
+        plan_of_weights(one, one, runs, study_cache, **bpe)

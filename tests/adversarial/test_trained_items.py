@@ -106,6 +106,16 @@ def test_another_held_out_share_is_a_confound_where_items_are_trained(
         assert counts(refusal(plan_design, text))[1] >= 10
 
 
+@pytest.mark.parametrize("phrasing", ["({source}):", "repeat {source} as "])
+def test_the_same_pairs_in_other_words_are_a_confound(
+    plan_design: PlanDesign, phrasing: str
+) -> None:
+    other = COPIES % f', form = "text", phrasings = ["{phrasing}"]'
+    text = stage_of(other, ", test = 0.01, valid = 0.02")
+    assert counts(refusal(plan_design, text))[1] >= 10
+    assert lines_of(plan_design(text.replace("400, form", "400, seed = 3, form"))) == []
+
+
 def test_the_same_split_of_the_same_text_is_accepted(plan_design: PlanDesign) -> None:
     text = stage_of(COPIES % ', form = "pairs"', ", test = 0.1")
     text = text.replace('"causal"', '"seq2seq"').replace('form = "text"', 'form = "pairs"')
@@ -185,6 +195,27 @@ def book(tmp_path: Path) -> Path:
         (tmp_path / f"{name}.txt").write_text("\n\n".join(paragraphs))
     (tmp_path / "copy.txt").write_text((tmp_path / "book.txt").read_text())
     return tmp_path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[len(text) // 2 :],  # the second half, which is asked for
+        lambda text: text[: len(text) // 2],
+        str.upper,
+        lambda text: text.replace(" ", ", "),
+        lambda text: text[::-1],
+    ],
+)
+def test_a_half_of_a_text_or_another_form_of_it_is_a_confound(
+    plan_design: PlanDesign, book: Path, change: Callable[[str], str]
+) -> None:
+    own, other = source(book / "book.txt", 200), source(book / "other.txt", 200)
+    paragraphs = (book / "book.txt").read_text().split("\n\n")
+    (book / "changed.txt").write_text("\n\n".join(map(change, paragraphs)))
+    text = CUT_STAGES % (other, own)
+    changed = f'{{ kind = "files", paths = "{book}/changed.txt", max_document = 512 }}'
+    assert counts(refusal(plan_design, f"{text}stages.0.corpus.sources = [{changed}]\n"))[1] >= 12
 
 
 def source(path: Path, max_document: int) -> str:
@@ -291,4 +322,4 @@ def test_a_checkpoint_of_which_no_record_names_the_text_is_told(
     (line,) = lines_of(plan_begun(checkpoints["same"], bare, study_cache))
     assert line.mark == Mark.EQUAL
     assert set(line.values.values()) == {"0 of 20"}
-    assert line.note == "there may be more in other: no record says what bare was trained on"
+    assert line.note == "there may be more in other: no record says what trained bare"

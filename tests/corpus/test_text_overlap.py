@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from byte_models import held_out_texts
 
 from paribus.corpus import TokenisedCorpus, prepare_corpus
-from paribus.corpus.text_overlap import SoughtTexts
+from paribus.corpus.text_overlap import SoughtItem, SoughtTexts, Text, are_drawn
 from paribus.spec.corpus import Corpus
 
 WORDS = [f"word{n}" for n in range(60)]
@@ -17,7 +18,7 @@ def text(first: int, last: int) -> str:
 
 
 def standing(dataset: TokenisedCorpus, *items: str) -> list[bool]:
-    sought = SoughtTexts([(item,) for item in items])
+    sought = SoughtTexts([SoughtItem(((item,),)) for item in items])
     return sought.standing([sought.seen_in(dataset)])
 
 
@@ -30,7 +31,9 @@ def test_a_long_text_stands_there_if_half_of_its_windows_do(tmp_path: Path) -> N
         f"{text(0, 20)} {unknown[:60]}": True,
         f"{text(0, 10)} {unknown}": False,
         unknown: False,
-        text(0, 30).upper(): False,
+        text(0, 30).upper(): True,
+        text(0, 30).replace(" ", "."): True,
+        text(0, 30)[::-1]: True,
     }
     assert standing(dataset, *items) == list(items.values())
 
@@ -81,10 +84,41 @@ def test_form_and_tokenizer_do_not_matter(
             for i, j in reader.shard.piece_bounds(number)
         ]
         found.append("".join(pieces))
-    strange = "".join(reversed(found[0]))
+    strange = found[0].translate({ord("a") + n: ord("z") - n for n in range(26)})
     assert standing(dataset, *found, strange) == [True] * len(found) + [False]
 
 
 def test_text_that_is_held_out_is_no_training_text(tmp_path: Path) -> None:
     dataset = held_out_texts(tmp_path, [text(0, 30), text(30, 60)])
     assert standing(dataset, text(0, 20)) == [False]
+
+
+def parts_standing(dataset: TokenisedCorpus, *items: Text) -> list[bool]:
+    is_drawn = are_drawn([(item,) for item in items])
+    sought = SoughtTexts([SoughtItem((item,), is_drawn) for item in items])
+    return sought.standing([sought.seen_in(dataset)])
+
+
+def test_an_answer_or_a_question_alone_is_enough_where_it_is_long(tmp_path: Path) -> None:
+    dataset = held_out_texts(tmp_path, [text(0, 8), "the cat is here"], test=0.0)
+    items = {
+        ("an unknown question", text(0, 8)): True,
+        (text(0, 8), "an unknown answer"): True,
+        (text(0, 8)[::-1], "an unknown answer"): True,
+        ("an unknown question that is long enough", "the cat"): False,
+        ("is the cat here?", "yes"): False,
+    }
+    assert parts_standing(dataset, *items) == list(items.values())
+
+
+def test_short_answers_count_where_letters_are_drawn_at_random(tmp_path: Path) -> None:
+    letters = np.random.default_rng(0).choice(list("abcdefghijklmnopqrstuvwxyz"), (60, 12))
+    answers = ["".join(row) for row in letters]
+    items = [(f"{answer}=", answer) for answer in answers]
+    assert are_drawn([(item,) for item in items])
+    assert not are_drawn([(item,) for item in items[:3]])  # too few to tell
+    words = [(f"how many {text(n, n + 3)} are there", f"{n} of them") for n in range(50)]
+    assert not are_drawn([(item,) for item in words])
+    assert are_drawn([(item,) for item in (*items, *items)])  # each once, however often it is asked
+    dataset = held_out_texts(tmp_path, [f"it is {one}, he said" for one in answers[:30]], test=0.0)
+    assert parts_standing(dataset, *items) == [True] * 30 + [False] * 30

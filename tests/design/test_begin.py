@@ -185,7 +185,11 @@ def test_a_plan_has_the_rows_that_conversations_add_to_a_vocabulary(here: Path) 
 def test_weights_alone_are_one_factor(here: Path) -> None:
     own = {"begin": "second", "architecture": {"dropout": 0.0}}
     (one,) = plan_of({"factor": "begin", "arms.with": own}).judged
-    assert one.description == "differs in begin"
+    unknown = "no record says what trained"
+    assert one.description == (
+        f"differs in begin; and, not known: {unknown} second; {unknown} gpt2"
+    )
+    assert one.mark == f"and, not known: {unknown} second; {unknown} gpt2"
 
 
 def test_trained_weights_against_none_say_what_else_would_have_to_be_equal(here: Path) -> None:

@@ -1,5 +1,6 @@
 """What is read, in which order?"""
 
+from paribus.corpus.build import find_recorded_corpus as find_recorded_corpus
 from paribus.corpus.build import prepare_corpus as prepare_corpus
 from paribus.corpus.conversations import Turn as Turn
 from paribus.corpus.dataset import TokenisedCorpus as TokenisedCorpus

@@ -20,6 +20,7 @@ from paribus.corpus.cache import (
     build_folder,
     corpus_fingerprint,
     find_cached_index,
+    read_whole_index,
     record_file,
     source_key,
     spec_table,
@@ -79,6 +80,15 @@ def prepare_corpus(
     return open_corpus(
         corpus, cache / index.fingerprint, index, corpus_fingerprint(corpus, index.fingerprint)
     )
+
+
+def find_recorded_corpus(corpus: Corpus, fingerprint: str, cache: Path) -> TokenisedCorpus | None:
+    """The text with this fingerprint where the cache has it, whatever lies at its paths by now."""
+    for folder in sorted(cache.glob("*")):
+        if corpus_fingerprint(corpus, folder.name) == fingerprint:
+            index = read_whole_index(folder)
+            return None if index is None else open_corpus(corpus, folder, index, fingerprint)
+    return None
 
 
 def _write_shards(corpus: Corpus, folder: Path, progress: Watcher, n_workers: int) -> Index:

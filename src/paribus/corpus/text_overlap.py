@@ -1,16 +1,23 @@
 """Which texts stand in the training text of a corpus, however that is cut, tokenised or put in
 form.
 
-White space does not count, nor do special tokens: `ab=` → `c` as a pair is `ab=c` as running text.
-What counts of a text is how much of it stands there, in bytes:
+Case, white space and the punctuation of sentences do not count, nor do special tokens: `Ab=` → `c`
+as a pair is `ab=c` as running text. A text may stand there backwards, too. What counts of it is how
+much of it stands there, in bytes:
 
-    32 or more     half of its windows of 32 bytes
+    32 or more     a quarter of its windows of 32 bytes
     8 to 31        all of it, in a row
     fewer than 8   a document of its own, of a pair the source and the target
 
-Half, because a document that is cut elsewhere may lie on both sides of a split. A window of 32
+A text of two parts, a question and its answer, also stands there if one of the parts does, by
+itself or in other words. A part of fewer than 24 bytes proves nothing in a natural language, where
+phrases recur: 1 window of 24 bytes in 300 of novels stands in other novels, and 1 of 16 in 9. Where
+the texts are letters drawn at random, so that no two are alike, a quarter of the windows of 8 bytes
+tells it.
+
+A quarter, because a document that is cut elsewhere may lie on both sides of a split. A window of 32
 bytes is six words of English: invented languages do not repeat one by chance, and prose repeats
-some, but not half of a text. What is shorter is found whole, or not at all.
+some, but not a quarter of a text. What is shorter is found whole, or not at all.
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,30 +36,45 @@ from paribus.corpus.tokenizer import Tokenizer
 
 WINDOW = 32  # bytes
 SHORT_WINDOWS = (8, 16)  # at the start and the end of a text that has no whole window
-FOUND_SHARE = 0.5  # of the windows of a text, from which on it stands there
+FOUND_SHARE = 0.25  # of the windows of a text, from which on it stands there
+TELLING_BYTES = 24  # of a part that is looked for alone
+DRAWN_BYTES = 8  # of a part that is letters drawn at random, and of its windows
+DRAWN_WINDOW = 5  # bytes
+DRAWN_SHARE = 0.005  # of the windows of one text that others have: below it, letters are drawn
+MIN_DRAWN_WINDOWS = 100  # fewer do not tell whether they are
 CHUNK_TOKENS = 2**17
-_FILTER_BITS = 20  # of a hash, by which most windows are passed over
+_FILTER_BITS = 22  # of a hash, by which most windows are passed over
 _SPACE = 32  # stands for a special token
+_PUNCTUATION = b".,;:!?'\"`_*#"  # of sentences; what stands for a number or an operation is text
 _FIRST_SPECIAL_BYTE = 0xF8  # from here on no byte occurs in UTF-8
 _FACTORS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)))
 _SHIFT = np.uint64(29)
 Bytes = NDArray[np.uint8]
+Text = tuple[str, ...]  # in its parts, such as a question and its answer
 Hashes = NDArray[np.uint64]
 SeenHashes = dict[int, NDArray[np.bool_]]  # by the size of what is looked for: which was seen
 
 
+class SoughtItem(NamedTuple):
+    """One or several texts, any of which will do."""
+
+    texts: Sequence[Text]
+    is_drawn: bool = False  # letters drawn at random
+
+
 @dataclass(frozen=True, eq=False)
 class SoughtTexts:
-    """Texts to be looked for: of each item one or several, any of which will do."""
+    """Items to be looked for."""
 
-    items: Sequence[Sequence[str]]
+    items: Sequence[SoughtItem]
 
     def seen_in(self, dataset: TokenisedCorpus) -> SeenHashes:
         """Which windows of the texts stand in the training text of a corpus."""
         seen = {size: np.zeros(len(own), bool) for size, own in self._wanted.items()}
         for data, bounds in _training_chunks(dataset):
-            counts = _is_counted(data)
-            own = data[counts]
+            folded = _FOLDED[data]
+            counts = folded > 0
+            own = folded[counts]
             if any(size < SHORT_WINDOWS[0] for size in seen):
                 self._mark_documents(seen, own, counts, bounds)
             for width, hashes in _window_hashes(own, max(self._filters, default=0)):
@@ -99,8 +122,8 @@ class SoughtTexts:
         its windows, or of all of it.
         """
         texts = []
-        for number, data in self._counted_texts():
-            size = min(len(data), WINDOW)
+        for number, data, window in self._counted_texts():
+            size = min(len(data), window)
             if size < SHORT_WINDOWS[0]:
                 texts.append((number, size, _packed(data[None, :])))
             else:
@@ -109,14 +132,26 @@ class SoughtTexts:
                 texts.append((number, size, _joined(hashes[: len(hashes) - shift], hashes[shift:])))
         return texts
 
-    def _counted_texts(self) -> Iterator[tuple[int, Bytes]]:
-        """The bytes of each text that count, and the number of its item; not of an empty text."""
-        for number, own in enumerate(self.items):
-            for text in own:
-                data = np.frombuffer(text.encode(), np.uint8)
-                data = data[_is_counted(data)]
-                if len(data):
-                    yield number, data
+    def _counted_texts(self) -> Iterator[tuple[int, Bytes, int]]:
+        """The number of each item, the bytes of its texts that count, forwards and backwards, and
+        the size of their windows; then those of the parts that tell something by themselves.
+        """
+        for number, item in enumerate(self.items):
+            least, window = (TELLING_BYTES, WINDOW)
+            if item.is_drawn:
+                least, window = (DRAWN_BYTES, DRAWN_BYTES)
+            for parts in item.texts:
+                sought = [("".join(parts), WINDOW)]
+                if len(parts) > 1 or item.is_drawn:
+                    told = [part for part in parts if len(_counted_bytes(part)) >= least]
+                    sought += [(part, window) for part in told]
+                for text, own_window in sought:
+                    data = _counted_bytes(text)
+                    backwards = _counted_bytes(text[::-1])
+                    if len(data):
+                        yield number, data, own_window
+                    if not np.array_equal(data, backwards):
+                        yield number, backwards, own_window
 
     @cached_property
     def _wanted(self) -> dict[int, Hashes]:
@@ -132,14 +167,31 @@ class SoughtTexts:
         by which most places are passed over.
         """
         filters: dict[int, NDArray[np.bool_]] = {}
-        for _, data in self._counted_texts():
-            size = min(len(data), WINDOW)
+        for _, data, window in self._counted_texts():
+            size = min(len(data), window)
             if size >= SHORT_WINDOWS[0]:
                 width = _width_of(size)
                 table = filters.setdefault(width, np.zeros(2**_FILTER_BITS, bool))
                 hashes = dict(_window_hashes(data, width))[width]
                 table[_filter_places(hashes[: len(data) - size + 1])] = True
         return filters
+
+
+def are_drawn(items: Sequence[Sequence[Text]]) -> bool:
+    """Are the texts of items letters drawn at random, so that no two have a few of them in a
+    row?
+    """
+    windows: list[Bytes] = []
+    for texts in dict.fromkeys(map(tuple, items)):
+        data = _counted_bytes(" ".join("".join(parts) for parts in texts))
+        if len(data) >= DRAWN_WINDOW:
+            rows = np.lib.stride_tricks.sliding_window_view(data, DRAWN_WINDOW)
+            windows.append(np.unique(rows, axis=0))
+    if not windows:
+        return False
+    _, counts = np.unique(np.concatenate(windows), axis=0, return_counts=True)
+    n_windows, n_shared = counts.sum(), counts[counts > 1].sum()
+    return bool(n_windows >= MIN_DRAWN_WINDOWS and n_shared < DRAWN_SHARE * n_windows)
 
 
 def _width_of(size: int) -> int:
@@ -154,8 +206,23 @@ def _joined(starts: Hashes, ends: Hashes) -> Hashes:
     return starts * _FACTORS[1] + ends
 
 
-def _is_counted(data: Bytes) -> NDArray[np.bool_]:
-    return (data > _SPACE) & (data < _FIRST_SPECIAL_BYTE)
+def _folding() -> Bytes:
+    """What each byte counts as: letters without their case; 0 is what does not count."""
+    folded = np.arange(256, dtype=np.uint8)
+    folded[: _SPACE + 1] = 0
+    folded[_FIRST_SPECIAL_BYTE:] = 0
+    folded[list(_PUNCTUATION)] = 0
+    for letter in range(ord("A"), ord("Z") + 1):
+        folded[letter] = letter + ord("a") - ord("A")
+    return folded
+
+
+_FOLDED = _folding()
+
+
+def _counted_bytes(text: str) -> Bytes:
+    folded = _FOLDED[np.frombuffer(text.encode(), np.uint8)]
+    return folded[folded > 0]
 
 
 def _window_hashes(data: Bytes, largest: int) -> Iterator[tuple[int, Hashes]]:

@@ -7,26 +7,40 @@ it says. Only where two models differ in nothing that is known is it the weights
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from paribus.corpus.tokenizer import byte_tokenizer
 from paribus.design.arms import Arm
-from paribus.design.trials import ABSENT, FieldFinding, differing_fields, has_path
+from paribus.design.trials import (
+    ABSENT,
+    FieldFinding,
+    differing_fields,
+    entry_paths,
+    has_path,
+)
 from paribus.record import Mark
 from paribus.record.disk import file_sha256
 from paribus.spec import Architecture, resolve
 from paribus.spec.begin import BeginFrom
-from paribus.spec.begin_reading import DERIVED_SIZES, BeginOpener, BeginPoint
-from paribus.spec.corpus import TokenizerFile
+from paribus.spec.begin_reading import (
+    DERIVED_SIZES,
+    BeginOpener,
+    BeginPoint,
+    History,
+    TrainedStage,
+)
+from paribus.spec.corpus import ByteTokenizer, TokenizerFile
 from paribus.spec.design import Table
-from paribus.spec.stages import Stage
 from paribus.spec.training import BOOKKEEPING, SEEDS
 
 BEGIN_PATH = "begin"
 BEGIN_CONFOUND = "the arms begin with different weights"
 BEGIN_FOLLOWS = "follows from what the arm begins from"
+ADDED_RECIPE = ("optimizer", "schedule", "z_loss")  # of the training of a stage more
 
 
 def begin_findings(
@@ -86,10 +100,25 @@ def begin_factors(
         factors.append(f"{BEGIN_PATH}.tokenizer")
     if not is_declared:
         return tuple(factors)
-    if one.training is None or other.training is None:
+    if one.history is None or other.history is None:
         return BEGIN_PATH, *factors
-    factors += [f"{BEGIN_PATH}.{path}" for path in _differing_paths(one.training, other.training)]
+    for path in _history_paths(one.history, other.history):
+        is_of_model = path.partition("architecture.")[2] in model
+        if not (is_of_model and "architecture." in path):
+            factors.append(f"{BEGIN_PATH}.{path}")
+    if one.history.earliest != other.history.earliest:
+        factors.insert(0, BEGIN_PATH)
     return tuple(factors) or (BEGIN_PATH,)
+
+
+def unknown_histories(first: Arm, second: Arm, opener: BeginOpener | None) -> tuple[str, ...]:
+    """What no record says of the weights that two arms begin with, where these differ."""
+    histories = [_BegunModel(arm, opener).history for arm in (first, second)]
+    earliest = [history.earliest for history in histories if history is not None]
+    if len(set(earliest)) < len(earliest):  # one beginning, whatever it is
+        return ()
+    known = [history.unknown for history in histories if history is not None]
+    return tuple(filter(None, known))
 
 
 class _BegunModel:
@@ -109,21 +138,90 @@ class _BegunModel:
     def architecture(self) -> Table:
         """Its fields; not the sizes that follow from text and tokenizer."""
         if self._point is None:
-            architecture = self._arm.run.architecture
-        else:
-            architecture = self._point.last_architecture
-        table = resolved_table(architecture)
-        return {name: value for name, value in table.items() if name not in DERIVED_SIZES}
+            return _model_table(self._arm.run.architecture)
+        return _model_table(self._point.last_architecture)
 
     @cached_property
-    def training(self) -> Table | None:
-        """What it was trained on and how, stage by stage; None where no record says so."""
-        if self._point is None or self._point.trained is None:
-            return None
-        stages = list(map(_stage_table, self._point.trained))
-        if len(stages) == 1:
-            return stages[0]
-        return {"stages": {str(number): stage for number, stage in enumerate(stages)}}
+    def history(self) -> History | None:
+        """What trained it; None of one that is drawn."""
+        return None if self._point is None else self._point.open_history()
+
+
+def _model_table(architecture: Architecture) -> Table:
+    table = resolved_table(architecture)
+    return {name: value for name, value in table.items() if name not in DERIVED_SIZES}
+
+
+def _history_paths(one: History, other: History) -> Iterator[str]:
+    """The fields in which what trained two models differs, with the number of the stage where one
+    of them has several. Where the weights before these stages are others, stages are held against
+    each other from the last one on, and a stage more may be one that no record names.
+    """
+    lengths = len(one.stages), len(other.stages)
+    has_one_start = one.earliest == other.earliest
+    first, second = one.stages, other.stages
+    if not has_one_start:
+        n_common = min(lengths)
+        first, second = first[len(first) - n_common :], second[len(second) - n_common :]
+    for number, (left, right) in enumerate(zip(first, second, strict=False)):
+        where = f"stages.{number}." if max(lengths) > 1 else ""
+        for path in _stage_paths(left, right):
+            yield f"{where}{path}"
+    longer = max((first, second), key=len)
+    for number in range(min(lengths), len(longer)):
+        yield f"stages.{number}"
+        if number:
+            for path in _added_paths(longer[number - 1], longer[number]):
+                yield f"stages.{number}.{path}"
+
+
+def _stage_paths(one: TrainedStage, other: TrainedStage) -> Iterator[str]:
+    """The fields in which two stages differ; texts by what they hold, wherever they lie."""
+    left, right = _stage_table(one), _stage_table(other)
+    is_same_text = one.text == other.text != ""
+    if is_same_text:
+        for table in (left, right):
+            for source in table["corpus"]["sources"]:
+                source.pop("paths", None)
+    paths = _differing_paths(left, right)
+    for path in paths:
+        if not _are_defaults(path, one, other):
+            yield path
+    if not is_same_text and not any(path.startswith("corpus") for path in paths):
+        yield "corpus.text"  # files that were others then
+    share, other_share = _schedule_share(one), _schedule_share(other)
+    if one.n_planned_steps != other.n_planned_steps and share != other_share:
+        yield "training.schedule.share"  # how far it had come
+
+
+def _are_defaults(path: str, *stages: TrainedStage) -> bool:
+    """Is a path a field of a source that has another kind in each stage, and there the value that
+    each kind has by default? Words are counted in one language, and letters in another.
+    """
+    match path.split("."):
+        case ["corpus", "sources", place, name] if name != "kind":
+            sources = [stage.stage.corpus.sources[int(place)] for stage in stages]
+            defaults = [type(source).model_fields[name].default for source in sources]
+            values = [getattr(source, name) for source in sources]
+            return sources[0].kind != sources[1].kind and values == defaults
+    return False
+
+
+def _schedule_share(one: TrainedStage) -> float:
+    return one.stage.training.n_steps / one.n_planned_steps
+
+
+def _added_paths(before: TrainedStage, own: TrainedStage) -> Iterator[str]:
+    """The fields in which a stage more departs from the stage before it; its text, its objective,
+    its length and its rate are its own.
+    """
+    left, right = _stage_table(before), _stage_table(own)
+    for path in _differing_paths(left["architecture"], right["architecture"]):
+        yield f"architecture.{path}"
+    for path in _differing_paths(left["training"], right["training"]):
+        is_recipe = path.split(".")[0] in ADDED_RECIPE
+        if is_recipe and path != "optimizer.rate":
+            yield f"training.{path}"
 
 
 def resolved_table(architecture: Architecture) -> Table:
@@ -137,9 +235,12 @@ def resolved_table(architecture: Architecture) -> Table:
     return table
 
 
-def _stage_table(stage: Stage) -> Table:
-    table = stage.model_dump(mode="json", exclude={"kind", "architecture"})
+def _stage_table(trained: TrainedStage) -> Table:
+    table = trained.stage.model_dump(mode="json", exclude={"kind", "architecture"})
     table["corpus"].pop("tokenizer")  # compared by its content
+    table["architecture"] = _model_table(trained.architecture)
+    optimizer = trained.stage.training.optimizer
+    table["training"]["optimizer"] = {"kind": optimizer.kind, **table["training"]["optimizer"]}
     for name in (*BOOKKEEPING, *SEEDS):  # what moves no weight, or only by lot
         table["training"].pop(name)
     return table
@@ -147,7 +248,10 @@ def _stage_table(stage: Stage) -> Table:
 
 def _differing_paths(one: Table, other: Table) -> list[str]:
     fields, _ = differing_fields(one, other)
-    return list(fields)
+    paths: list[str] = []
+    for path, values in fields.items():
+        paths += entry_paths(path, *values)
+    return paths
 
 
 def _weights(arm: Arm) -> tuple[str, str] | None:
@@ -160,6 +264,8 @@ def _tokenizer_digest(arm: Arm) -> str:
     if arm.run.begin is not None:
         return arm.run.begin.tokenizer
     tokenizer = arm.run.stages[0].corpus.tokenizer
+    if isinstance(tokenizer, ByteTokenizer):
+        return hashlib.sha256(byte_tokenizer().json.encode()).hexdigest()
     if isinstance(tokenizer, TokenizerFile) and Path(tokenizer.path).is_file():
         return file_sha256(Path(tokenizer.path))
     return tokenizer.model_dump_json()

@@ -8,17 +8,20 @@ which is which.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from paribus.corpus import TokenisedCorpus
+from paribus.corpus.cache import PATH_FIELDS, spec_table
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import begin_findings
 from paribus.design.trials import ABSENT, NO_VALUE_STARTS, FieldFinding, pair_findings
 from paribus.record import ControlLine, Mark
 from paribus.record.disk import file_sha256
 from paribus.spec.begin_reading import BeginOpener
+from paribus.spec.corpus import ByteTokenizer, Corpus
 from paribus.spec.design import ArmPair, Design, compared_pairs, declared_paths
 
 MARKS_WORST_FIRST = (
@@ -30,13 +33,17 @@ MARKS_WORST_FIRST = (
 FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
 RATE_PATH = "training.optimizer.rate"
+SOURCES_PATH = "corpus.sources"
 TABLE_VALUE = "a table"  # stands for the value of a field that is nothing in another arm
 MAX_VALUE_CHARACTERS = 60  # of a value in a message
 FindingsByPair = Mapping[ArmPair, Mapping[str, FieldFinding]]  # of each compared pair, by path
 
 
 def judge_pairs(
-    design: Design, arms: Sequence[Arm], open_begin: BeginOpener | None = None
+    design: Design,
+    arms: Sequence[Arm],
+    open_begin: BeginOpener | None = None,
+    open_text: Callable[[Corpus], TokenisedCorpus] | None = None,
 ) -> FindingsByPair:
     """What is found out about every field in which two compared arms differ as written."""
     by_name = {arm.name: arm for arm in arms}
@@ -46,6 +53,8 @@ def judge_pairs(
     for one, other in compared_pairs(design):
         first, second = by_name[one], by_name[other]
         own = pair_findings(first, second, paths, refusal) | _equal_tokenizers(first, second)
+        if open_text is not None:
+            own |= _equal_texts(first, second, own, open_text)
         findings[one, other] = begin_findings(first, second, paths, own)
     return findings
 
@@ -60,6 +69,31 @@ def _equal_tokenizers(first: Arm, second: Arm) -> dict[str, FieldFinding]:
         files = Path(value), Path(other)
         if all(file.is_file() for file in files) and len(set(map(file_sha256, files))) == 1:
             findings[path] = FieldFinding(Mark.FOLLOWS, "the same tokenizer under two names")
+    return findings
+
+
+def _equal_texts(
+    first: Arm,
+    second: Arm,
+    written: Collection[str],
+    open_text: Callable[[Corpus], TokenisedCorpus],
+) -> dict[str, FieldFinding]:
+    """Sources that differ in nothing but their paths are no difference where the files hold the
+    same text.
+    """
+    findings = {}
+    for number, stages in enumerate(zip(first.run.stages, second.run.stages, strict=False)):
+        path = f"stages.{number}.{SOURCES_PATH}" if first.numbers_stages else SOURCES_PATH
+        corpora = [stage.corpus for stage in stages]
+        spec, other_spec = [spec_table(corpus, PATH_FIELDS)["sources"] for corpus in corpora]
+        if path not in written or spec != other_spec:
+            continue
+        digests = []
+        for corpus in corpora:
+            text = open_text(corpus.model_copy(update={"tokenizer": ByteTokenizer()}))
+            digests.append([source.digest for source in text.index.sources])
+        if digests[0] == digests[1]:
+            findings[path] = FieldFinding(Mark.FOLLOWS, "the same text under two names")
     return findings
 
 

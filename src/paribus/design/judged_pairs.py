@@ -30,7 +30,7 @@ from typing import Any
 
 from paribus.design.added_tables import added_components, added_factors, describe_usual_stage
 from paribus.design.arms import Arm, arm_refusal
-from paribus.design.begin_differences import BEGIN_PATH, begin_factors
+from paribus.design.begin_differences import BEGIN_PATH, begin_factors, unknown_histories
 from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
 from paribus.design.matching.size_match import SizeMatch
 from paribus.design.trials import (
@@ -97,15 +97,20 @@ def judged_differences(
     shown.
     """
     factors = _factors_by_pair(design, arms, findings, unequal_sizes, open_begin)
+    unknown = _unknown_by_pair(arms, findings, open_begin)
     pairs = dict.fromkeys((*judged_pairs(design), *ladder_pairs(design)))
-    differences = [_pair_difference(design, pair, factors, unequal_sizes) for pair in pairs]
+    differences = []
+    for pair in pairs:
+        own = _pair_difference(design, pair, factors, unequal_sizes)
+        differences.append(replace(own, unknown=_unknown_in(pair, unknown)))
     by_name = {arm.name: arm for arm in arms}
     place = partial(_place, factor_paths(design, arms))
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
     for name, weights in contrasts.items():
         own = _contrast_difference(weights, by_name, factors, place)
         reason = design.compound.get(name) if own.is_compound else None
-        differences.append(replace(own, contrast=name, reason=reason))
+        in_contrast = _unknown_in([arm for arm, weight in weights.items() if weight], unknown)
+        differences.append(replace(own, contrast=name, reason=reason, unknown=in_contrast))
     return tuple(differences)
 
 
@@ -146,9 +151,20 @@ def describe_compounds(
         problems.append(
             f"{subject} {one.description}; judge arms that differ in one, or say why all of them"
             f' are meant: compound = {{ "{name}" = "why" }}{_describe_equal_values(one, by_name)}'
-            f"{_describe_near_size(one, sizes)}"
+            f"{_describe_near_size(one, sizes)}{_describe_one_tokenizer(one, by_name)}"
         )
     return tuple(problems)
+
+
+def _describe_one_tokenizer(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
+    """What an arm that begins without weights could write to read with the other's tokenizer."""
+    drawn = [arms[name] for name in (one.arm, one.against) if name and not arms[name].run.begin]
+    if len(drawn) != 1 or f"{BEGIN_PATH}.tokenizer" not in one.factors:
+        return ""
+    return (
+        '; one tokenizer for both: corpus.tokenizer = { kind = "file", path ='
+        f' "…/tokenizer.json" }} in {drawn[0].name}, the file in the folder of the checkpoint'
+    )
 
 
 def _describe_near_size(one: JudgedDifference, sizes: UnequalSizes) -> str:
@@ -391,6 +407,27 @@ def _factors_by_pair(
             own[MATCH_PATH] = ""
         factors[pair] = own
     return factors
+
+
+def _unknown_by_pair(
+    arms: Sequence[Arm], findings: FindingsByPair, open_begin: BeginOpener | None
+) -> dict[ArmPair, tuple[str, ...]]:
+    """What no record says of the weights that each compared pair begins with."""
+    by_name = {arm.name: arm for arm in arms}
+    unknown = {}
+    for pair, by_path in findings.items():
+        if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:
+            unknown[pair] = unknown_histories(by_name[pair[0]], by_name[pair[1]], open_begin)
+    return unknown
+
+
+def _unknown_in(arms: Sequence[str], unknown: Mapping[ArmPair, tuple[str, ...]]) -> tuple[str, ...]:
+    """What is not known of any pair of these arms, each once."""
+    own: dict[str, None] = {}
+    for pair, notes in unknown.items():
+        if set(pair) <= set(arms):
+            own |= dict.fromkeys(notes)
+    return tuple(own)
 
 
 def _place(listed: Sequence[str], path: str) -> int:

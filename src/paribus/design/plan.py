@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import torch
 
-from paribus.corpus import TokenisedCorpus, prepare_corpus
+from paribus.corpus import TokenisedCorpus, find_recorded_corpus, prepare_corpus
 from paribus.design.added_tables import require_right_targets, require_seen_sources
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked_tasks import plan_tasks, task_fingerprints
@@ -220,7 +220,19 @@ def make_plan(
     require_reasons(design)
     require_seen_sources(design, arms)
     require_unseen_tasks(design, arms)
-    findings = judge_pairs(design, arms, opener)
+    datasets: dict[str, TokenisedCorpus] = {}
+
+    def text(corpus: Corpus) -> TokenisedCorpus:
+        key = corpus.model_dump_json()
+        datasets[key] = datasets.get(key) or prepare_corpus(
+            corpus, cache, show_progress=show_progress
+        )
+        return datasets[key]
+
+    def recorded_text(corpus: Corpus, fingerprint: str) -> TokenisedCorpus:
+        return find_recorded_corpus(corpus, fingerprint, cache) or text(corpus)
+
+    findings = judge_pairs(design, arms, opener, text)
     written_lines = field_lines(design, arms, findings)
     _refuse_confounds(design, written_lines)
     sizes = match_sizes(arms)
@@ -232,15 +244,6 @@ def make_plan(
     compounds = describe_compounds(design, arms, judged, unequal)
     if compounds:
         raise ConfoundError(compounds, (*own_size_lines, *written_lines))
-    datasets: dict[str, TokenisedCorpus] = {}
-
-    def text(corpus: Corpus) -> TokenisedCorpus:
-        key = corpus.model_dump_json()
-        datasets[key] = datasets.get(key) or prepare_corpus(
-            corpus, cache, show_progress=show_progress
-        )
-        return datasets[key]
-
     ready = [plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
     lines_of_items = item_lines(design, ready)
     tasks = plan_tasks(design, ready)
@@ -257,7 +260,7 @@ def make_plan(
         *own_size_lines,
         *_control_lines(design, arms, ready, findings, unequal, groups),
         *lines_of_items,
-        *trained_item_lines(design, arms, ready, tasks, opener, text),
+        *trained_item_lines(design, arms, ready, tasks, opener, recorded_text),
     )
     _refuse_confounds(design, lines)
     rungs = plan_rungs(design, ready, opener, text)

@@ -17,9 +17,10 @@ import numpy as np
 from paribus.analyse import column_of
 from paribus.corpus import TokenisedCorpus, document_text, document_turns
 from paribus.corpus.labelled_rows import LabelledCorpus
-from paribus.corpus.tasks.items import iterate_texts
-from paribus.corpus.text_overlap import SeenHashes, SoughtTexts
+from paribus.corpus.tasks.items import iterate_parts
+from paribus.corpus.text_overlap import SeenHashes, SoughtItem, SoughtTexts, Text, are_drawn
 from paribus.design.arms import Arm
+from paribus.design.begin_differences import BEGIN_PATH
 from paribus.design.control import NOT_COMPARED, is_inside
 from paribus.design.item_checks import PRIMARY, asked_measures, compared_shares
 from paribus.design.quantities import PlannedArm
@@ -45,8 +46,8 @@ from paribus.spec.yardstick import (
 
 N_DOCUMENTS = 200  # of a split, where documents are looked at and no items are made
 MAX_TOKENS = 4096  # of such a document
-ItemTexts = list[tuple[str, ...]]  # of each item the texts that are looked for
-TextOpener = Callable[[Corpus], TokenisedCorpus]
+ItemTexts = list[tuple[Text, ...]]  # of each item the texts that are looked for
+TextOpener = Callable[[Corpus, str], TokenisedCorpus]  # by its fingerprint, if it is there
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,10 @@ def trained_item_lines(
     counts: dict[str, dict[str, TrainedItems]] = {path: {} for path in sought.paths}
     unknown: dict[str, list[str]] = {}
     for arm, own in zip(arms, ready, strict=True):
-        texts = list(own.texts)
-        try:
-            texts += _begun_texts(arm, open_begin, open_text)
-        except ParibusError as fault:
-            unknown.setdefault(str(fault), []).append(own.name)
+        begun, faults = _begun_texts(arm, open_begin, open_text)
+        texts = [*own.texts, *begun]
+        for fault in faults:
+            unknown.setdefault(fault, []).append(own.name)
         for text in texts:
             if text.folder not in seen_by_text:
                 seen_by_text[text.folder] = sought.texts.seen_in(text)
@@ -123,14 +123,15 @@ class _SoughtItems:
         self, design: Design, arms: Sequence[PlannedArm], tasks: Mapping[str, PreparedTask]
     ) -> None:
         self._places: dict[tuple[str, str], slice] = {}
-        items: ItemTexts = []
+        items: list[SoughtItem] = []
         for path, measure in _measures(design):
             for arm in arms:
                 key = (path, arm.dataset.fingerprint)
                 if key not in self._places:
                     own = _item_texts(measure, arm, tasks)
                     self._places[key] = slice(len(items), len(items) + len(own))
-                    items += own
+                    is_drawn = are_drawn(own)
+                    items += [SoughtItem(texts, is_drawn) for texts in own]
         self.texts = SoughtTexts(items)
 
     @property
@@ -174,23 +175,23 @@ def _item_texts(
             return list(_document_texts(arm.dataset, "valid"))
         case TaskYardstick():
             prepared = tasks[column_of(measure.model_dump(mode="json"))]
-            return list(iterate_texts(prepared.originals))
+            return list(iterate_parts(prepared.originals))
         case HeadYardstick():
             objective = arm.run.last.objective
             assert isinstance(objective, TextLabels | WordTags)
             labelled = LabelledCorpus(arm.dataset, objective)
-            return [(one.text,) for one in labelled.documents(measure.split)]
+            return [((one.text,),) for one in labelled.documents(measure.split)]
         case ProbeYardstick():
             return list(_document_texts(arm.dataset, measure.split))
         case _:
             items: ItemTexts = []
             for item in select_items(arm.dataset, measure):
                 turns = "".join(turn.content for turn in item.turns)
-                items.append(((turns or item.context) + item.target,))
+                items.append(((turns or item.context, item.target),))
             return items
 
 
-def _document_texts(dataset: TokenisedCorpus, split: HeldOutSplit) -> Iterator[tuple[str, ...]]:
+def _document_texts(dataset: TokenisedCorpus, split: HeldOutSplit) -> Iterator[tuple[Text, ...]]:
     """Held-out documents, evenly from each source."""
     readers = dataset.readers[split]
     for source, reader in enumerate(readers):
@@ -200,33 +201,44 @@ def _document_texts(dataset: TokenisedCorpus, split: HeldOutSplit) -> Iterator[t
             first, *others = document_text(dataset, split, source, number, MAX_TOKENS)
             turns = document_turns(dataset, split, source, number)
             first = "".join(turn.content for turn in turns) or first
-            yield ("".join((first, *others[:1])),)
+            yield ((first, *others[:1]),)
 
 
 def _begun_texts(
     arm: Arm, open_begin: BeginOpener, open_text: TextOpener
-) -> Iterator[TokenisedCorpus]:
-    """The texts that trained the checkpoint which an arm begins with, stage by stage; where that is
-    not known or a text is not there any more, a ParibusError that says so.
+) -> tuple[list[TokenisedCorpus], list[str]]:
+    """The texts that trained the weights which an arm begins with, stage by stage; and of what is
+    not known, or not there any more, why.
     """
-    begin = arm.run.begin
+    begin, texts, faults = arm.run.begin, [], []
     if begin is None:
-        return
-    stages = None
-    if begin.path:
-        stages = open_begin(BeginFrom(name=begin.path)).trained
-    if stages is None:
-        raise ParibusError(f"no record says what {begin.name} was trained on")
-    for stage in stages:
-        tokenizer = arm.run.stages[0].corpus.tokenizer
-        assert isinstance(tokenizer, TokenizerFile)  # as every run that begins with weights has
-        corpus = stage_corpus(stage.corpus, stages[0].corpus, Path(tokenizer.path))
+        return texts, faults
+    history = open_begin(BeginFrom(name=arm.table[BEGIN_PATH])).open_history()
+    if history.unknown:
+        faults.append(history.unknown)
+    tokenizer = arm.run.stages[0].corpus.tokenizer
+    assert isinstance(tokenizer, TokenizerFile)  # as every run that begins with weights has
+    for number, trained in enumerate(history.stages):
+        corpus = _placed_corpus(trained.stage.corpus, history.stages[0].stage.corpus, tokenizer)
+        lost = f"the text of stage {number} that trained {begin.name} is not found again"
         try:
-            yield open_text(corpus)
+            text = open_text(corpus, trained.text)
         except ParibusError as fault:
-            raise ParibusError(
-                f"the text that {begin.name} was trained on is not found again ({fault})"
-            ) from fault
+            faults.append(f"{lost} ({fault})")
+            continue
+        texts.append(text)
+        if text.fingerprint != trained.text:
+            faults.append(f"{lost} (another text is there now, in which they were looked for)")
+    return texts, faults
+
+
+def _placed_corpus(corpus: Corpus, first: Corpus, tokenizer: TokenizerFile) -> Corpus:
+    """The corpus of a stage as it was tokenised, with the tokenizer where that lies now."""
+    placed = stage_corpus(corpus, first, Path(tokenizer.path))
+    if not isinstance(placed.tokenizer, TokenizerFile):
+        return placed
+    file = placed.tokenizer.model_copy(update={"path": tokenizer.path})
+    return placed.model_copy(update={"tokenizer": file})
 
 
 def _line(

@@ -4,6 +4,9 @@ tokenizer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,17 @@ from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint, stages_of
 from paribus.model.weights import read_architecture
 from paribus.record import read_stages, run_name
-from paribus.record.disk import file_sha256
-from paribus.record.file_names import WEIGHTS_FILE, checkpoint_step
+from paribus.record.disk import file_sha256, read_json
+from paribus.record.file_names import (
+    CHECKPOINTS,
+    MANIFEST_FILE,
+    SPEC_FILE,
+    WEIGHTS_FILE,
+    checkpoint_step,
+)
 from paribus.spec import Architecture, parse_architecture
 from paribus.spec.begin import N_SHOWN_DIGITS, Begin, BeginFrom
-from paribus.spec.begin_reading import BeginPoint
+from paribus.spec.begin_reading import BeginPoint, History, TrainedStage
 from paribus.spec.corpus import TokenizerFile
 from paribus.spec.objectives import Objective
 from paribus.spec.stages import Stage, changed_fields
@@ -31,7 +40,7 @@ def open_begin(request: BeginFrom, runs: Path) -> BeginPoint:
                 " is; leave it out, or name one of its checkpoints"
             )
         return _open_run(checkpoint.run, runs)
-    return _open_checkpoint(request, checkpoint)
+    return _open_checkpoint(request, checkpoint, runs)
 
 
 def _names_checkpoint(name: str, checkpoint: LoadedCheckpoint) -> bool:
@@ -39,7 +48,7 @@ def _names_checkpoint(name: str, checkpoint: LoadedCheckpoint) -> bool:
     return (Path(name) / WEIGHTS_FILE).is_file() and Path(name).samefile(checkpoint.folder)
 
 
-def _open_checkpoint(request: BeginFrom, checkpoint: LoadedCheckpoint) -> BeginPoint:
+def _open_checkpoint(request: BeginFrom, checkpoint: LoadedCheckpoint, runs: Path) -> BeginPoint:
     weights = file_sha256(checkpoint.folder / WEIGHTS_FILE)
     if request.weights not in (None, weights):
         raise SpecError(
@@ -64,25 +73,62 @@ def _open_checkpoint(request: BeginFrom, checkpoint: LoadedCheckpoint) -> BeginP
         ),
         objective=_objective(checkpoint),
         begin=begin,
-        trained=_trained_stages(checkpoint),
+        open_history=partial(_history, begin, (runs,)),
     )
 
 
-def _trained_stages(checkpoint: LoadedCheckpoint) -> tuple[Stage, ...] | None:
-    """The stages that trained a checkpoint, the last as far as its step; None of an import, and of
-    a run that began with weights itself or that this version cannot read.
+def _history(begin: Begin, runs: Sequence[Path]) -> History:
+    """What trained the weights of a checkpoint, back to its first stage: the run in whose folder it
+    lies, or any in these folders that has a checkpoint of the same weights.
     """
-    if checkpoint.run is None:
-        return None
+    found = _find_trainer(begin, runs)
+    if found is None:
+        return History(earliest=begin.weights, unknown=f"no record says what trained {begin.name}")
+    run, n_steps = found
     try:
-        stages = stages_of(checkpoint.run)
-    except RecordError:
-        return None
-    if "begin" in read_stages(checkpoint.run)[0]:
-        return None
-    n_steps = checkpoint_step(checkpoint.folder.absolute().name) + 1
+        tables, stages = read_stages(run), stages_of(run)
+        architectures = [parse_architecture(table["architecture"]) for table in tables]
+        earlier = _recorded_begin(tables[0])
+    except (RecordError, SpecError) as fault:
+        unknown = f"what trained {begin.name} cannot be read ({fault})"
+        return History(earliest=begin.weights, unknown=unknown)
+    trained = []
+    for stage, architecture, table in zip(stages, architectures, tables, strict=True):
+        n_planned = stage.training.n_steps
+        own = TrainedStage(stage, architecture, table.get("text", ""), n_planned)
+        trained.append(own)
     training = stages[-1].training.model_copy(update={"n_steps": n_steps})
-    return (*stages[:-1], stages[-1].model_copy(update={"training": training}))
+    last = stages[-1].model_copy(update={"training": training})
+    trained[-1] = replace(trained[-1], stage=last)
+    if earlier is None:
+        return History(stages=tuple(trained))
+    before = _history(earlier, (*runs, run.absolute().parent))
+    return replace(before, stages=(*before.stages, *trained))
+
+
+def _find_trainer(begin: Begin, runs: Sequence[Path]) -> tuple[Path, int] | None:
+    """The run that trained the weights of a checkpoint, and after how many steps; None where no
+    record is found.
+    """
+    manifests: list[Path] = []
+    folder = Path(begin.path).absolute()
+    if begin.path and folder.parent.name == CHECKPOINTS:
+        manifests.append(folder / MANIFEST_FILE)
+    for place in dict.fromkeys(Path(place).absolute() for place in runs):
+        manifests += sorted(place.glob(f"*/{CHECKPOINTS}/*/{MANIFEST_FILE}"))
+    for manifest in manifests:
+        run = manifest.parents[2]
+        if _manifest_weights(manifest) == begin.weights and (run / SPEC_FILE).is_file():
+            return run, checkpoint_step(manifest.parent.name) + 1
+    return None
+
+
+def _manifest_weights(path: Path) -> str | None:
+    """The sha256 of the weights that a checkpoint lists."""
+    try:
+        return read_json(path)["files"][WEIGHTS_FILE]["sha256"]
+    except (RecordError, OSError, KeyError, TypeError):
+        return None
 
 
 def _tokenizer_file(checkpoint: LoadedCheckpoint) -> Path:
@@ -125,6 +171,7 @@ def _open_run(folder: Path, runs: Path) -> BeginPoint:
         )
     tables = read_stages(folder)
     stages, architectures = _changed_stages(stages_of(folder), tables)
+    begin = _recorded_begin(tables[0])
     folders = [run_name(tables[: number + 1]) for number in range(len(tables) - 1)]
     return BeginPoint(
         name=folder.name,
@@ -132,10 +179,11 @@ def _open_run(folder: Path, runs: Path) -> BeginPoint:
         last_architecture=architectures[-1],
         tokenizer=stages[-1].corpus.tokenizer,
         objective=stages[-1].objective,
-        begin=_recorded_begin(tables[0]),
+        begin=begin,
         stages=stages,
         folders=(*folders, folder.name),
         rerun=tables[0].get("rerun", 0),
+        open_history=History if begin is None else partial(_history, begin, (runs,)),
     )
 
 

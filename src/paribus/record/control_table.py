@@ -80,6 +80,7 @@ class JudgedDifference:
     allowed: tuple[str, ...] = ()  # in words: what differs besides, and is let pass
     # clauses without a subject: what totals leave unequal, and which checks its word hangs on
     notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # in words: what may differ besides, and no record says
 
     @property
     def is_compound(self) -> bool:
@@ -87,27 +88,25 @@ class JudgedDifference:
 
     @property
     def mark(self) -> str:
-        """What stands beside the word of a verdict in a table; nothing where one factor differs,
-        nothing is allowed besides and nothing is noted.
+        """What stands beside the word of a verdict in a table; nothing where one factor differs and
+        nothing is allowed or unknown besides, and nothing is noted.
         """
-        marks = []
-        if self.is_compound:
-            marks.append(f"compound: {', '.join(self.factors)}")
-        if self.allowed:
-            marks.append(self._allowance)
-        return "; ".join([*marks, *self.notes])
+        marks = [f"compound: {', '.join(self.factors)}"] if self.is_compound else []
+        return "; ".join((*marks, *self._remarks, *self.notes))
 
     @property
     def description(self) -> str:
         """What it differs in, as a clause without its subject."""
-        parts = [self._difference]
-        if self.allowed:
-            parts.append(self._allowance)
-        return "; ".join([*parts, *self.notes])
+        return "; ".join((self._difference, *self._remarks, *self.notes))
 
     @property
-    def _allowance(self) -> str:
-        return f"and, allowed: {', '.join(self.allowed)}"
+    def _remarks(self) -> list[str]:
+        remarks = []
+        if self.allowed:
+            remarks.append(f"and, allowed: {', '.join(self.allowed)}")
+        if self.unknown:
+            remarks.append(f"and, not known: {'; '.join(self.unknown)}")
+        return remarks
 
     @property
     def _difference(self) -> str:

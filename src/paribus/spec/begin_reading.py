@@ -25,6 +25,27 @@ Tokenizer = ByteTokenizer | BPETokenizer | TokenizerFile
 
 
 @dataclass(frozen=True)
+class TrainedStage:
+    """A stage that trained a checkpoint, as its record has it."""
+
+    stage: Stage  # the last one as far as the checkpoint's step
+    architecture: Architecture
+    text: str  # the fingerprint of what it read
+    n_planned_steps: int  # of the whole stage, over which its schedule goes
+
+
+@dataclass(frozen=True)
+class History:
+    """What trained the weights that a run begins with, stage by stage, as far as records say."""
+
+    stages: tuple[TrainedStage, ...] = ()
+    # the sha256 of the weights before these stages, and why nothing more is known of them; nothing
+    # came before where both are empty
+    earliest: str = ""
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
 class BeginPoint:
     """What a run begins with, as whoever opens it finds it."""
 
@@ -37,8 +58,7 @@ class BeginPoint:
     stages: tuple[Stage, ...] = ()  # of a run: they come first
     folders: tuple[str, ...] = ()  # the names of their folders
     rerun: int = 0
-    # what trained a checkpoint, as far as its step; None where no record says so
-    trained: tuple[Stage, ...] | None = None
+    open_history: Callable[[], History] = History
 
 
 # by its name or folder; the weights must have the sha256, if there is one

@@ -297,15 +297,21 @@ def _require_columns(template: str, row: TaskRow, field: str) -> None:
 
 def iterate_texts(items: Sequence[TaskItem]) -> Iterator[tuple[str, ...]]:
     """The texts of each item, for whoever looks for them elsewhere."""
+    for texts in iterate_parts(items):
+        yield tuple(map("".join, texts))
+
+
+def iterate_parts(items: Sequence[TaskItem]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """The texts of each item, each in its parts: what is asked, and what is answered."""
     for item in items:
         match item:
             case ChoiceItem():
-                yield (item.context + item.options[item.key],)
+                yield ((item.context, item.options[item.key]),)
             case LabelItem():
-                yield (item.text, item.second or "")
+                yield (item.text,), (item.second or "",)
             case TagItem():
-                yield (" ".join(item.words),)
+                yield ((" ".join(item.words),),)
             case GenerationItem():
-                yield tuple(item.source + reference for reference in item.references)
+                yield tuple((item.source, reference) for reference in item.references)
             case _:
                 raise AssertionError(f"a {type(item).__name__} has texts that nobody looks for")
