@@ -200,7 +200,10 @@ def _are_defaults(path: str, *stages: TrainedStage) -> bool:
     """
     match path.split("."):
         case ["corpus", "sources", place, name] if name != "kind":
-            sources = [stage.stage.corpus.sources[int(place)] for stage in stages]
+            lists = [stage.stage.corpus.sources for stage in stages]
+            if len(lists[0]) != len(lists[1]):
+                return False
+            sources = [own[int(place)] for own in lists]
             defaults = [type(source).model_fields[name].default for source in sources]
             values = [getattr(source, name) for source in sources]
             return sources[0].kind != sources[1].kind and values == defaults
