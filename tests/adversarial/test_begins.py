@@ -102,7 +102,7 @@ def test_two_models_that_differ_in_several_fields_are_several_factors(
 ) -> None:
     said = (
         "other against plain differs in 4 factors: begin.n_layers, begin.feed_forward.activation,"
-        " begin.positions, begin.corpus.sources.0; the effect is of all of them together"
+        " begin.positions, begin.corpus.sources.0.kind; the effect is of all of them together"
     )
     with pytest.raises(ConfoundError, match=re.escape(said)):
         plan_begun("all")
@@ -115,7 +115,7 @@ def test_two_models_that_differ_in_several_fields_are_several_factors(
     ("other", "factor"),
     [
         ("again", "begin"),
-        ("other text", "begin.corpus.sources.0"),
+        ("other text", "begin.corpus.sources.0.kind"),
         ("earlier", "begin.n_steps"),
         ("deeper", "begin.n_layers"),
     ],
@@ -245,7 +245,7 @@ def test_a_chain_of_begins_is_followed_to_its_start(
         for name in ("first", "again", "other text")
     }
     found = factors_of(links["first"], links["other text"], runs, study_cache)
-    assert found == ("begin.stages.0.corpus.sources.0",)
+    assert found == ("begin.stages.0.corpus.sources.0.kind",)
     assert factors_of(links["first"], links["again"], runs, study_cache) == ("begin",)
     assert factors_of(checkpoints["first"], links["first"], runs, study_cache) == (
         "begin.stages.1",
@@ -259,7 +259,7 @@ def test_a_copied_checkpoint_has_the_record_of_the_run_that_trained_it(
     shutil.copytree(checkpoints["other text"], copied)
     one, runs = checkpoints["first"], checkpoints["first"].parents[2]
     (known,) = plan_of_weights(one, copied, runs, study_cache).judged
-    assert known.description == "differs in begin.corpus.sources.0"
+    assert known.description == "differs in begin.corpus.sources.0.kind"
     (unknown,) = plan_of_weights(one, copied, tmp_path, study_cache).judged
     note = "and, not known: no record says what trained copied"
     assert unknown.description.endswith(f"; {note}")
