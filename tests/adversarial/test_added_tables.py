@@ -9,6 +9,7 @@ import re
 import pytest
 
 from paribus.errors import ConfoundError, SpecError
+from paribus.record import Mark
 
 TOGETHER = "; the effect is of all of them together"
 ENCODER = """
@@ -144,6 +145,18 @@ def test_what_an_added_stage_does_with_its_text_and_objective_counts(
     design = STAGE.format("", "{}", "{}") + f"stages.1.{stage}\n"
     with pytest.raises(ConfoundError, match=re.escape(f"2 factors: stages.1, {factor}{TOGETHER}")):
         plan_design(design)
+
+
+def test_rates_of_a_tuned_stage_are_said_to_be_the_middle_of_the_sweep(plan_design) -> None:
+    factors = 'factor = ["stages.1", "stages.0.training.optimizer.rate"]\ntune = {{ share = 1.0 }}'
+    design = STAGE.replace('factor = "stages.1"', factors)
+    design += "stages.0.training.optimizer.rate = 1e-7\n"
+    for one in plan_design(design.format("", "{}", "{}")).control_lines:
+        if one.path == "stages.0.training.optimizer.rate":
+            said = "as written, and not used but for plain's, around which every arm is swept: 5"
+            assert (one.mark, one.note[: len(said)]) == (Mark.TUNED, said)
+        if one.path == "stages.1.training.optimizer.rate":
+            assert one.note.startswith("5 rates a factor 2 apart")
 
 
 def test_an_added_stage_is_compared_with_the_other_arms_of_its_kind(plan_design) -> None:

@@ -1,5 +1,6 @@
 """Ladders on which the factor is another one at each size, or none."""
 
+import re
 from typing import Any
 
 import pytest
@@ -96,3 +97,27 @@ def test_arms_that_rounding_makes_alike_are_refused(plan_design: Any) -> None:
     said = "ladder at d_model 8: other and plain are the same model there; use sizes at which"
     with pytest.raises(SpecError, match=said):
         plan_design(text)
+
+
+BATCHES = f"""
+factor = "training.n_sequences"
+{LADDER}[base.training]
+n_steps = 1500
+[arms.plain]
+[arms.other]
+training.n_sequences = 16
+"""
+
+
+def test_whole_steps_of_a_size_that_read_other_totals_are_refused(plan_design: Any) -> None:
+    """Steps of 512 tokens and of 128: 20 and 82 are as near as they come to 10,481 tokens."""
+    said = (
+        "ladder at d_model 16: tokens_read is 10,240 in other and 10,496 in plain (-2.4%), as near"
+        " to 10,481 as whole steps come; use fewer sequences a step, more tokens_per_parameter, or"
+        " list 'tokens_read in all' under allow with a reason"
+    )
+    uneven = BATCHES.replace("[2, 8]", "[1.59, 8]")
+    with pytest.raises(SpecError, match=re.escape(said)):
+        plan_design(uneven)
+    reason = 'allow = { tokens_read = "a few tokens do not matter here" }'
+    assert len(plan_design(reason + uneven).rungs) == len(plan_design(BATCHES).rungs) == 3

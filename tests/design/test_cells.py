@@ -1,5 +1,6 @@
 """Cells: one run each, named by what is asked, shared where two ask the same."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -97,6 +98,20 @@ def test_a_schedule_that_cannot_be_scaled_is_refused(study_cache: Path) -> None:
         SpecError, match=r"which leaves no warm-up in a run over 0.25 of the steps \(lengths\)"
     ):
         make_small_plan(study_cache, bare | {"lengths": [0.25, 0.5, 1]})
+
+
+def test_a_length_or_a_sweep_without_the_warm_up_of_the_run_is_refused(study_cache: Path) -> None:
+    warm = {"base.training.warmup": 4, "base.training.n_steps": 40}
+    said = (
+        "arms.full: training.warmup is 4, which leaves no warm-up in a run over 0.1 of the steps"
+        " (lengths): it would be another recipe; use a longer warm-up, or lengths of 0.14 or more"
+    )
+    with pytest.raises(SpecError, match=re.escape(said)):
+        make_small_plan(study_cache, warm | {"lengths": [0.1, 0.5, 1]})
+    make_small_plan(study_cache, warm | {"lengths": [0.25, 0.5, 1]})
+    slow = {"base.training.warmup": 3, "base.training.n_steps": 200}
+    with pytest.raises(SpecError, match=r"warmup is 3, which leaves .* 0\.1 of the steps \(tune"):
+        make_small_plan(study_cache, slow | {"tune": {"share": 0.1}})
 
 
 def test_rates_of_an_arm_alone_are_swept_in_that_arm_alone(study_cache: Path) -> None:

@@ -183,10 +183,9 @@ def _line(
 ) -> ControlLine:
     values = {arm.name: _value(arm, path) for arm in arms}
     mark = min(notes, key=MARKS_WORST_FIRST.index, default=None)
-    if (
-        is_rate_path(path) and tuning_description and mark != Mark.CONFOUND
-    ):  # rates that are written apart give grids apart
-        return ControlLine(path=path, mark=Mark.TUNED, values=values, note=tuning_description)
+    if is_rate_path(path) and tuning_description and mark != Mark.CONFOUND:
+        note = f"{_describe_written_rates(values)}{tuning_description}"
+        return ControlLine(path=path, mark=Mark.TUNED, values=values, note=note)
     if mark is None:
         return _equal_line(path, values)
     note = next(filter(None, notes[mark]), "") or _moved_note(path, values, moved_notes)
@@ -194,6 +193,15 @@ def _line(
     if mark == Mark.CONFOUND:
         allowance = _allowance(path, design)
     return ControlLine(path=path, mark=mark, values=values, note=note, allowed=allowance)
+
+
+def _describe_written_rates(values: Mapping[str, Any]) -> str:
+    """Around which rate all arms that have a stage are swept, where they write other rates."""
+    written = {arm: value for arm, value in values.items() if value != ABSENT}
+    first = next(iter(written), "")
+    if all(value == written[first] for value in written.values()):
+        return ""
+    return f"as written, and not used but for {first}'s, around which every arm is swept: "
 
 
 def is_rate_path(path: str) -> bool:

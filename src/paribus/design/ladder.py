@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from paribus.analyse.laws.points import ROUNDED
 from paribus.design.arms import Arm, arms_of, describe_problems
 from paribus.design.computation import require_different_computations
-from paribus.design.quantities import PlannedArm
+from paribus.design.quantities import PlannedArm, full_quantity_name
 from paribus.design.ready_arms import (
     CorpusOpener,
     match_sizes,
@@ -20,6 +21,7 @@ from paribus.design.ready_arms import (
 )
 from paribus.errors import SpecError
 from paribus.record import ControlLine, Mark
+from paribus.record.control_table import BUDGET_TOLERANCE
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.design import Design, control_arm, ladder_pairs
@@ -29,6 +31,7 @@ from paribus.spec.merging import merge_tables
 from paribus.spec.mup import growth_problems, head_width, uses_mup
 
 DEPTH_TOLERANCE = 0.1  # of a number of layers that should be in proportion to the width
+TOKENS_LINE = "tokens_read in all"  # of the control table
 MIN_STEPS = 20  # of a point: a shorter schedule is hardly one
 
 
@@ -70,6 +73,7 @@ def plan_rungs(
     if problems:
         raise SpecError(problems)
     _require_enough_steps(ladder, rungs)
+    _require_equal_budgets(design, rungs)
     _require_fittable(ladder, [rung for rung in rungs if not rung.is_predicted])
     return tuple(rungs)
 
@@ -282,6 +286,31 @@ def _require_fittable(ladder: Ladder, rungs: Sequence[Rung]) -> None:
             f"ladder.max_tokens is {ladder.max_tokens}, which leaves no duration at d_model"
             f" {', '.join(bare)}; raise it, or leave out these sizes"
         )
+
+
+def _require_equal_budgets(design: Design, rungs: Sequence[Rung]) -> None:
+    """SpecError where whole steps of two arms that are compared do not read the tokens of a size;
+    its shortest runs are the farthest from them.
+    """
+    if TOKENS_LINE in map(full_quantity_name, design.allow):
+        return
+    problems = list[str]()
+    for rung, (arm, against) in product(rungs, ladder_pairs(design)):
+        by_name = {own.name: own for own in rung.arms}
+        for n_tokens in rung.tokens[:1]:
+            totals = []
+            for own in (by_name[arm], by_name[against]):
+                totals.append(rung.n_steps(own, n_tokens) * own.step_cost.tokens_read)
+            share = totals[0] / totals[1] - 1
+            if abs(share) > BUDGET_TOLERANCE:
+                problems.append(
+                    f"ladder at d_model {rung.size}: tokens_read is {totals[0]:,.0f} in {arm} and"
+                    f" {totals[1]:,.0f} in {against} ({share:+.1%}), as near to {n_tokens:,} as"
+                    " whole steps come; use fewer sequences a step, more tokens_per_parameter, or"
+                    f" list {TOKENS_LINE!r} under allow with a reason"
+                )
+    if problems:
+        raise SpecError(problems)
 
 
 def _require_enough_steps(ladder: Ladder, rungs: Sequence[Rung]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from math import ceil
 
 from paribus.design.arms import Arm
@@ -28,6 +27,7 @@ SCALED_NOTE = "in proportion to the steps"
 # Updates of a sweep run, or half of those that its run has. With fewer, a warm-up of a fifth is
 # under four steps, and the best rate is the one that comes down fastest, not that of the run.
 MIN_SWEEP_STEPS = 20
+SHORT_WARMUP = 2  # steps of a warm-up that a shorter run may be without
 
 
 def scale_recipes(
@@ -103,29 +103,46 @@ def _warmup_faults(arm: PlannedArm, number: int, training: Training) -> Iterator
 
 
 def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
-    """SpecError where a schedule is counted from the end of a warm-up that a shorter run would
-    not have, or a sweep has too few steps.
+    """SpecError where a shorter run would have no warm-up and the whole one has, or a sweep has too
+    few steps.
     """
-    shares = {"lengths": min(design.lengths or (1.0,))}
-    if design.tune is not None:
-        if design.tune.last_share is not None and all(len(arm.run.stages) == 1 for arm in arms):
-            raise SpecError(
-                "tune.last_share is given, but no arm has several stages; use tune.share"
-            )
-        name = "tune.share" if design.tune.last_share is None else "tune.last_share"
-        shares[name] = design.tune.share_of(is_last=True)
-    problems = []
-    for (field, share), arm in product(shares.items(), arms):
-        if share < 1 and _loses_warmup(arm, share):
-            warmup = arm.run.last.training.warmup
-            problems.append(
-                f"arms.{arm.name}: training.schedule is inverse_sqrt and training.warmup is"
-                f" {warmup}, which leaves no warm-up in a run over {share:g} of the steps"
-                f" ({field}): it would be another recipe; use a longer warm-up, or {field} of 1"
-            )
+    has_last_share = design.tune is not None and design.tune.last_share is not None
+    if has_last_share and all(len(arm.run.stages) == 1 for arm in arms):
+        raise SpecError("tune.last_share is given, but no arm has several stages; use tune.share")
+    problems = list[str]()
+    for arm in arms:
+        for number, stage in enumerate(arm.run.stages):
+            for field, share in _shares(design, stage is arm.run.last).items():
+                problems += _lost_warmups(arm, number, field, share)
     problems += _short_sweeps(design, arms)
     if problems:
         raise SpecError(problems)
+
+
+def _shares(design: Design, is_last: bool) -> dict[str, float]:
+    """The shortest runs of a stage, as shares of its steps, by the field that asks for them."""
+    shares = {"lengths": min(design.lengths or (1.0,))} if is_last else {}
+    if design.tune is not None:
+        has_own = is_last and design.tune.last_share is not None
+        name = "tune.last_share" if has_own else "tune.share"
+        shares[name] = design.tune.share_of(is_last)
+    return shares
+
+
+def _lost_warmups(arm: PlannedArm, number: int, field: str, share: float) -> Iterator[str]:
+    training = arm.run.stages[number].training
+    if share >= 1 or not _loses_warmup(training, share):
+        return
+    stage = f"stages.{number}." if len(arm.run.stages) > 1 else ""
+    given = f"{stage}training.warmup is {training.warmup}"
+    if isinstance(training.schedule, InverseSqrt):
+        given = f"{stage}training.schedule is inverse_sqrt and {given}"
+    kept = [n / 100 for n in range(1, 101) if not _loses_warmup(training, n / 100)]
+    yield (
+        f"arms.{arm.name}: {given}, which leaves no warm-up in a run over {share:g} of the steps"
+        f" ({field}): it would be another recipe; use a longer warm-up, or {field} of"
+        f" {min(kept, default=1.0):g} or more"
+    )
 
 
 def fewest_sweep_steps(n_steps: int) -> int:
@@ -167,7 +184,10 @@ def _first(sweep: tuple[int, PlannedArm, int]) -> int:
     return sweep[0]
 
 
-def _loses_warmup(arm: PlannedArm, share: float) -> bool:
-    training = arm.run.last.training
-    shorter = scaled_training(training, steps_of_share(arm.n_steps, share))
-    return isinstance(training.schedule, InverseSqrt) and shorter.warmup < 1
+def _loses_warmup(training: Training, share: float) -> bool:
+    """Has a run over a share of the steps no warm-up, where the whole run has one that is more than
+    a step or two? A rate that comes down from the end of the warm-up needs one in any case.
+    """
+    shorter = scaled_training(training, steps_of_share(training.n_steps, share))
+    is_inverse = isinstance(training.schedule, InverseSqrt)
+    return shorter.warmup < 1 and (is_inverse or training.warmup > SHORT_WARMUP)
