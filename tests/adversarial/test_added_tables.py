@@ -65,7 +65,8 @@ def test_an_encoder_as_it_comes_or_like_the_decoder_is_one_factor(
 
 def test_an_added_encoder_of_many_layers_is_of_another_size(plan_design) -> None:
     said = (
-        r"3 factors: encoder, encoder\.n_layers, size \(\S+ × the inference flops\); .*; sizes are"
+        r"3 factors: encoder, encoder\.n_layers, size \(7\.32 × the parameters and 3\.25 × the"
+        r" FLOPs\); .*; sizes are"
     )
     with pytest.raises(
         ConfoundError, match=said + r" near with architecture\.encoder\.n_layers = "
@@ -231,6 +232,9 @@ SIZES = """
 factor = "{}"
 match = "nothing"
 budget = "tokens_read"
+[base.architecture]
+attention.bias = false
+feed_forward.bias = false
 [arms.plain]
 [arms.other]
 {}
@@ -267,3 +271,145 @@ def test_a_factor_that_is_a_size_is_one_factor(plan_design) -> None:
     deeper = "architecture.n_layers = 6"
     (one,) = plan_design(SIZES.format("architecture.n_layers", deeper)).judged
     assert one.factors == ("n_layers",)
+
+
+# By name: the factor, what the baseline writes, what the other arm writes as it comes, what it adds
+# beyond that, and the fields that count then.
+OWN_KINDS = {
+    "router": (
+        "architecture.feed_forward",
+        "{ bias = false }",
+        '{ kind = "experts", n_experts = 4, n_active = 1, activation = "gelu_tanh", gated = false',
+        ", router = { scale = 0.0001 }",
+        "feed_forward.router.scale",
+    ),
+    "balance": (
+        "architecture.feed_forward",
+        "{ bias = false }",
+        '{ kind = "experts", n_experts = 4, n_active = 1, activation = "gelu_tanh", gated = false',
+        ', balance = { kind = "batch", weight = 1000.0 }',
+        "feed_forward.balance, feed_forward.balance.weight",
+    ),
+    "positions": (
+        "architecture.positions",
+        '"none"',
+        '{ kind = "rotary"',
+        ", theta = 1.0001",
+        "positions.theta",
+    ),
+    "buckets": (
+        "architecture.positions",
+        '"none"',
+        '{ kind = "relative_bias"',
+        ", n_buckets = 4",
+        "positions.n_buckets",
+    ),
+    "init": (
+        "architecture.init",
+        "{ residual = false }",
+        '{ kind = "fan_in"',
+        ", gain = 50.0",
+        "init.gain",
+    ),
+    "optimizer": (
+        "training.optimizer",
+        "{}",
+        '{ kind = "muon", rate = 0.01',
+        ", momentum = 0.0",
+        "optimizer.momentum",
+    ),
+    "schedule": (
+        "training.schedule",
+        '"constant"',
+        '{ kind = "trapezoid"',
+        ", down = 1.0",
+        "schedule.down",
+    ),
+    "objective": (
+        "objective",
+        '"prefix"',
+        '{ kind = "continuation"',
+        ", rate = 0.1",
+        "objective.rate",
+    ),
+}
+OWN_DESIGN = """
+factor = {}
+match = "nothing"
+budget = "tokens_read"
+allow = {{ "training_flops in all" = "objectives score other shares" }}
+{}
+[arms.plain]
+{} = {}
+[arms.other]
+{} = {}
+"""
+
+
+def _own_design(name: str, *, is_sly: bool, factor: str = "", more: str = "") -> str:
+    path, plain, kind, added, _ = OWN_KINDS[name]
+    other = f"{kind}{added if is_sly else ''} }}"
+    return OWN_DESIGN.format(factor or f'"{path}"', more, path, plain, path, other)
+
+
+@pytest.mark.parametrize("name", OWN_KINDS)
+def test_what_a_kind_has_of_its_own_counts_where_it_is_not_as_it_comes(
+    plan_design, name: str
+) -> None:
+    path, _, _, _, fields = OWN_KINDS[name]
+    short = path.removeprefix("architecture.").removeprefix("training.")
+    said = re.escape(f"{fields.count(',') + 2} factors: {short}, {fields}{TOGETHER}")
+    with pytest.raises(ConfoundError, match=said + r".*; kinds as they come: .* in other"):
+        plan_design(_own_design(name, is_sly=True))
+    (one,) = plan_design(_own_design(name, is_sly=False)).judged
+    assert one.factors == (short,)
+
+
+def test_a_field_of_a_kind_counts_in_the_baseline_too(plan_design) -> None:
+    """Whichever arm has it, and whoever wrote it: a preset, the base or the arm."""
+    attention = """
+    factor = "architecture.attention"
+    match = "nothing"
+    budget = "tokens_read"
+    [arms.plain]
+    architecture.attention = { n_heads = 2, bias = false, score_scale = 0.0001 }
+    [arms.other]
+    architecture.attention = { kind = "latent", n_heads = 2, d_latent = 16, d_content = 4, \
+d_rotary = 4, d_value = 8 }
+    """
+    said = (
+        r"attention, attention\.score_scale; .*: no architecture\.attention\.score_scale in plain"
+    )
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(attention)
+    (one,) = plan_design(attention.replace(", score_scale = 0.0001", "")).judged
+    assert one.factors == ("attention",)
+
+
+def test_a_field_that_the_factor_names_is_shown_and_does_not_count(plan_design) -> None:
+    named = '["architecture.positions", "architecture.positions.theta"]'
+    (one,) = plan_design(_own_design("positions", is_sly=True, factor=named)).judged
+    assert (one.kind, one.factors) == ("simple", ("positions",))
+    assert one.description == "differs in positions; with positions.theta = 1.0001 in other"
+
+
+def test_what_must_be_written_is_shown_beside_the_pair(plan_design) -> None:
+    (one,) = plan_design(_own_design("router", is_sly=False)).judged
+    shown = ["feed_forward.n_experts = 4 in other", "feed_forward.n_active = 1 in other"]
+    assert list(one.details[:2]) == shown
+    assert one.details[2].startswith("2.")  # times the parameters
+
+
+def test_the_sizes_of_a_pair_of_a_contrast_are_shown(plan_design) -> None:
+    gated = """
+    factor = "architecture.feed_forward.gated"
+    match = "nothing"
+    budget = "tokens_read"
+    contrasts = { gate = { other = 1, plain = -1 } }
+    [arms.plain]
+    [arms.other]
+    architecture.feed_forward.gated = true
+    """
+    (one,) = plan_design(gated).judged
+    said = "1.33 × the parameters and 1.25 × the FLOPs of plain"
+    assert one.description == f"differs in feed_forward.gated; with {said}"

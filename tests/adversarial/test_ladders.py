@@ -39,12 +39,13 @@ FIXED = {
 HONEST = {
     "key heads": ("attention.n_kv_heads", None, "1"),
     "experts": ("feed_forward", None, f"{EXPERTS} }}"),
-    "twice as wide": ("feed_forward.d_ff", "32", "64"),
 }
 
 
 def _design(factor: str, base: str | None, other: str) -> str:
-    own = "" if base is None else f"[base.architecture]\n{factor} = {base}\n"
+    own = "[base.architecture]\nfeed_forward.bias = false\n"
+    if base is not None:
+        own += f"{factor} = {base}\n"
     return (
         f'factor = "architecture.{factor}"\n{LADDER}{own}[arms.plain]\n[arms.other]\n'
         f"architecture.{factor} = {other}\n"
@@ -121,3 +122,83 @@ def test_whole_steps_of_a_size_that_read_other_totals_are_refused(plan_design: A
         plan_design(uneven)
     reason = 'allow = { tokens_read = "a few tokens do not matter here" }'
     assert len(plan_design(reason + uneven).rungs) == len(plan_design(BATCHES).rungs) == 3
+
+
+LATENTS = """
+[base.architecture]
+positions = "none"
+[base.architecture.attention]
+kind = "latent"
+n_heads = 2
+d_latent = 8
+d_content = 8
+d_rotary = 0
+d_value = 8
+"""
+SHARES = {
+    "query latents": (
+        "attention.d_query_latent",
+        LATENTS,
+        "",
+        "12",
+        "d_query_latent is 12 at every size of the ladder",
+    ),
+    "layers without experts": (
+        "feed_forward.n_dense_layers",
+        f"base.architecture.feed_forward = {EXPERTS} }}\nladder.depth = 'proportional'",
+        "",
+        "1",
+        "n_dense_layers is 1 at every size of the ladder",
+    ),
+    "a number for a word": (
+        "embedding.scale",
+        "",
+        "5.0",
+        "'sqrt_d_model'",
+        "embedding.scale is 'sqrt_d_model' in other and 5.0 in plain, so one grows with the width",
+    ),
+    "twice a width of the base": (
+        "feed_forward.d_ff",
+        "base.architecture.feed_forward.d_ff = 32",
+        "",
+        "64",
+        r"other has 1\.5, 1\.33, 1\.25 × the weights of plain, .*d_ff is 64 and 32: let each",
+    ),
+    "one expert more, of a width of the base": (
+        "feed_forward.n_shared",
+        f"base.architecture.feed_forward = {EXPERTS}, d_expert = 32 }}",
+        "",
+        "1",
+        r"d_expert is 32 and 32: let each follow d_model, match the sizes of the arms, or leave",
+    ),
+}
+
+
+def _shares(name: str) -> str:
+    factor, base, plain, other, _ = SHARES[name]
+    own = f"architecture.{factor} = {plain}" if plain else ""
+    text = f'factor = "architecture.{factor}"\n{base}\n[arms.plain]\n{own}\n[arms.other]\n'
+    return text + f"architecture.{factor} = {other}\n"
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_another_share_of_the_model_at_each_size_is_refused(plan_design: Any, name: str) -> None:
+    ladder = LADDER.replace("[ladder]", "").replace("tokens_per", "ladder.tokens_per")
+    design = ladder.replace("sizes", "ladder.sizes") + _shares(name)
+    with pytest.raises(SpecError, match=SHARES[name][-1]):
+        plan_design(design)
+
+
+@pytest.mark.parametrize(
+    ("name", "sly", "honest"),
+    [
+        ("a number for a word", "5.0", "'rsqrt_d_model'"),
+        ("one expert more, of a width of the base", ", d_expert = 32", ""),
+    ],
+)
+def test_the_same_share_of_the_model_at_each_size_is_planned(
+    plan_design: Any, name: str, sly: str, honest: str
+) -> None:
+    ladder = LADDER.replace("[ladder]", "").replace("tokens_per", "ladder.tokens_per")
+    design = ladder.replace("sizes", "ladder.sizes") + _shares(name)
+    assert len(plan_design(design.replace(sly, honest)).rungs) == 3

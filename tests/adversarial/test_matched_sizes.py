@@ -8,7 +8,7 @@ import pytest
 
 from paribus.design import architecture_size, plan_record
 from paribus.design.plan import Plan
-from paribus.errors import SpecError
+from paribus.errors import ConfoundError, SpecError
 from paribus.record import ControlLine
 
 POSITIONS = """
@@ -43,7 +43,14 @@ def test_a_message_suggests_to_match_what_is_in_no_table(plan_design: Any) -> No
 
 
 def test_a_match_that_makes_an_arm_do_more_work_is_told(plan_design: Any) -> None:
-    plan = plan_design('match = { by = "parameters", moves = ["d_ff"] }\n' + POSITIONS)
+    """So much more that it is of another size, which the design must say."""
+    match = 'match = { by = "parameters", moves = ["d_ff"] }\n'
+    size = r"size \(1\.08 × the parameters and 1\.06 × the FLOPs\)"
+    cure = r"sizes are near with match\.by = 'non_embedding_parameters'"
+    with pytest.raises(ConfoundError, match=rf"2 factors: positions, {size}; .*; {cure}"):
+        plan_design(match + POSITIONS)
+    meant = 'compound = { rotary = "what the table saves is spent on width" }\n'
+    plan = plan_design(match + meant + POSITIONS)
     line = _shift_line(plan)
     assert line is not None
     said = line.values["rotary"]

@@ -37,7 +37,7 @@ def test_a_path_into_an_encoder_does_not_free_the_encoder(plan_design) -> None:
     with pytest.raises(ConfoundError, match=said):
         plan_design(ENCODER.replace("FACTOR", '"architecture.encoder.mask"'))
     (one,) = plan_design(ENCODER.replace("FACTOR", '"architecture.encoder"')).judged
-    assert one.description == "differs in encoder"
+    assert one.factors == ("encoder",)
 
 
 def test_a_path_into_an_encoder_that_both_arms_have_is_a_factor(plan_design) -> None:

@@ -91,7 +91,7 @@ PAIRS = {
         "max_length is 32 and 64, but no row is longer than training.length 32",
     ),
     "level either way": (
-        "",
+        'compound.other = "a floor is what makes it level"',
         "training.schedule",
         ("'constant'", "{ kind = 'linear', floor = 1.0 }", "'linear'"),
         "the rate is the same at every step",

@@ -13,6 +13,7 @@ budget = "tokens_read"
 [base.architecture]
 positions = "learned"
 max_length = 32
+feed_forward.d_ff = 192
 [arms.plain]
 [arms.other]
 architecture.positions = "none"

@@ -8,7 +8,7 @@ from sly_designs import plan_text
 from paribus.errors import SpecError
 
 SCORED = """
-factor = "objective"
+factor = ["objective", "objective.rate"]
 budget = "{budget}"
 base.corpus.sources = [{{ kind = "copy", n_documents = 400, form = "text" }}]
 [arms.plain]

@@ -25,10 +25,9 @@ from paribus.design.design_files import designs_folder, find_design, shipped_des
 from paribus.design.judged_pairs import (
     describe_compounds,
     judged_differences,
-    size_lines,
-    unequal_sizes,
     unused_reasons,
 )
+from paribus.design.pair_sizes import size_lines, unequal_sizes
 from paribus.design.ready_arms import match_sizes
 from paribus.record import existing_study
 from paribus.record.plan import parse_plan

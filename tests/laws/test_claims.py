@@ -19,7 +19,8 @@ from scipy.stats import t
 from paribus.design.arms import arms_of
 from paribus.design.control import judge_pairs
 from paribus.design.design_files import designs_folder, shipped_designs
-from paribus.design.judged_pairs import judged_differences, unequal_sizes
+from paribus.design.judged_pairs import judged_differences
+from paribus.design.pair_sizes import unequal_sizes
 from paribus.design.ready_arms import match_sizes
 from paribus.record import JudgedDifference
 from paribus.record.file_names import PLAN_FILE

@@ -1,8 +1,9 @@
-"""What a table that only one of two arms has holds beside being there.
+"""What only one of two arms has: a table, or the fields of its own kind.
 
-An encoder, a stage more, or any other such table is one factor as it comes by default. What it
-changes besides could decide the comparison alone: an encoder whose mask hides most of its source, a
-stage with another batch. Each such field counts by itself.
+An encoder, a stage more, another such table or another kind is one factor as it comes by default.
+What it changes besides could decide the comparison alone: an encoder whose mask hides most of its
+source, a stage with another batch, experts whose gates are scaled to nothing. Each such field
+counts by itself. What has no default must be written, so it does not count, and is shown.
 
 A stage is compared with the other arm's of its kind, or else with the one before it. Its text, its
 objective and its steps make it another stage. Everything else of it is a recipe, and is expected to
@@ -11,9 +12,13 @@ be the same.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from pydantic.fields import FieldInfo
 
 from paribus.design.arms import Arm
 from paribus.design.trials import added_entry, differing_fields, entry_paths
@@ -32,6 +37,98 @@ STAGE_TABLE = re.compile(r"stages\.(\d+)")
 STAGE_TRAINING = re.compile(r"stages\.(\d+)\.training\.(.+)")
 # of a stage's training, what makes it another stage, or moves no weight
 OWN_OF_STAGE = ("n_steps", "warmup", *SEEDS, *BOOKKEEPING)
+KIND = ".kind"
+# sizes that follow from others or are written for each design; pairs are compared in size anyway
+OWN_SIZES = ("architecture.feed_forward.d_expert", "corpus.tokenizer.n_vocab")
+
+
+@dataclass(frozen=True)
+class OwnField:
+    """A field that only one of two arms has, and that is not as it comes by default."""
+
+    path: str
+    value: Any
+    arm: str
+    is_required: bool  # it has no default
+    default: Any = None
+
+    @property
+    def counts(self) -> bool:
+        """Does it count by itself? What must be written does not, nor does a size, nor the share of
+        a component, which stands beside its name.
+        """
+        is_share = ".components." in self.path and self.path.endswith(".weight")
+        return not (self.is_required or is_share or self.path.endswith(OWN_SIZES))
+
+    @property
+    def usual(self) -> str:
+        """How the arm would have it as it comes by default, in words."""
+        if self.default is None:
+            return f"no {self.path} in {self.arm}"
+        return f"{self.path} = {json.dumps(self.default)} in {self.arm}"
+
+
+def own_fields(first: Arm, second: Arm) -> tuple[OwnField, ...]:
+    """Of two arms the fields that only one of their kinds has, or that lie in a table that only one
+    of them has, as far as they are not at their defaults; encoders and stages are counted by
+    `added_factors`.
+    """
+    shared, dependents = differing_fields(first.table, second.table)
+    lists = [path for path, (value, _) in shared.items() if isinstance(value, list)]
+    fields: dict[str, OwnField] = {}
+    for owner in dict.fromkeys((*dependents.values(), *lists)):
+        path = owner.removesuffix(KIND)
+        if path == ENCODER_PATH or STAGE_TABLE.fullmatch(path):
+            continue
+        for arm, other in ((first, second), (second, first)):
+            for field in _departures(arm.name, path, _spec_at(arm, path), _spec_at(other, path)):
+                fields.setdefault(field.path, field)
+    return tuple(fields.values())
+
+
+def _departures(arm: str, path: str, own: Any, other: Any) -> Iterator[OwnField]:
+    """The departures of what an arm has at a path: all fields of it if the other has nothing there,
+    those of its kind alone if the other is of another kind.
+    """
+    if isinstance(own, tuple):
+        for place, entry in enumerate(own):
+            beside = other[place] if isinstance(other, tuple) and place < len(other) else None
+            if beside is not None and type(entry) is not type(beside):
+                yield from _departures(arm, f"{path}.{place}", entry, beside)
+        return
+    if not isinstance(own, Spec) or type(own) is type(other):
+        return
+    shared = type(other).model_fields if isinstance(other, Spec) else {}
+    for name, field in type(own).model_fields.items():
+        if name not in shared and name != "kind":
+            yield from _field_departures(arm, f"{path}.{name}", getattr(own, name), field)
+
+
+def _field_departures(arm: str, path: str, value: Any, field: FieldInfo) -> Iterator[OwnField]:
+    """A field that is not at its default, and what in it is not."""
+    is_required = field.is_required()
+    default = None if is_required else field.get_default(call_default_factory=True)
+    if not is_required and value == default:
+        return
+    if is_required or type(value) is not type(default) or not isinstance(value, Spec):
+        yield OwnField(path, _plain(value), arm, is_required, _plain(default))
+    entries = enumerate(value) if isinstance(value, tuple) else [("", value)]
+    for place, entry in entries:
+        if not isinstance(entry, Spec):
+            continue
+        inside = f"{path}.{place}" if place != "" else path
+        for name, inner in type(entry).model_fields.items():
+            if name != "kind":
+                yield from _field_departures(arm, f"{inside}.{name}", getattr(entry, name), inner)
+
+
+def _plain(value: Any) -> Any:
+    """A value as a person would write it in short: a kind by its name."""
+    if isinstance(value, Spec):
+        return getattr(value, "kind", "a table")
+    if isinstance(value, tuple):
+        return [_plain(getattr(one, "objective", one)) for one in value]
+    return value
 
 
 def added_factors(path: str, arm: Arm, other: Arm) -> tuple[str, ...]:

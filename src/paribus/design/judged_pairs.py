@@ -7,12 +7,13 @@ every pair and every contrast that gets a word is taken apart here.
 A pair differs in the listed fields that are not the same in its two arms. Each counts by itself,
 also where several lie in one listed table, or in one level of a factorial. These do not count:
 
-- what only one of two kinds has, or only the arm that has the table: it follows from the kind, or
-  from the table being there. What both kinds have counts by its value, also one by default;
+- what only one of two kinds has, or only the arm that has the table, as it comes by default: it
+  follows from the kind, or from the table being there. What both kinds have counts by its value,
+  also one by default;
 - what the other listed fields force: neither arm can take the other's value alone;
 - learning rates that a sweep finds for each arm alike.
 
-A size that is unequal on purpose counts as one factor more, by the name `match`.
+A size that is unequal counts as one factor more, by the name `match`: see `pair_sizes`.
 
 A contrast is taken apart into pairs that differ in one field each. If they all differ in the same
 field, and in one direction, it is the effect of that field. If they cancel in two fields or more,
@@ -23,16 +24,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from math import log
 from typing import Any
 
-from paribus.design.added_tables import added_components, added_factors, describe_usual_stage
+from paribus.design.added_tables import (
+    added_components,
+    added_factors,
+    describe_usual_stage,
+    own_fields,
+)
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import BEGIN_PATH, begin_factors, unknown_histories
-from paribus.design.control import FindingsByPair, factor_paths, is_rate_path
-from paribus.design.matching.size_match import SizeMatch
+from paribus.design.control import (
+    MAX_VALUE_CHARACTERS,
+    FindingsByPair,
+    factor_paths,
+    is_rate_path,
+)
+from paribus.design.pair_sizes import RatiosByPair, UnequalSize, UnequalSizes
 from paribus.design.trials import (
     ABSENT,
     added_entry,
@@ -40,11 +50,9 @@ from paribus.design.trials import (
     entry_paths,
     forced_fields,
 )
-from paribus.errors import SpecError
 from paribus.record import ControlLine, JudgedDifference, Mark
-from paribus.spec import Architecture, resolve
 from paribus.spec.begin_reading import BeginOpener
-from paribus.spec.contrasts import Weights, default_contrasts
+from paribus.spec.contrasts import Weights, default_contrasts, opposed_arms
 from paribus.spec.design import (
     MATCH_PATH,
     ArmPair,
@@ -53,35 +61,11 @@ from paribus.spec.design import (
     declared_contrasts,
     judged_pairs,
     ladder_pairs,
-    leaves_of,
 )
-from paribus.spec.match import UNEQUAL_FROM, Match, MatchBy, match_lengths
-from paribus.spec.reading import parse_architecture
-from paribus.spec.size import architecture_size
 
 SHORT_TABLES = ("architecture.", "training.")  # left out before the name of a factor
-WRITTEN_SIZES: tuple[MatchBy, ...] = ("non_embedding_parameters", "inference_flops")
-WRITTEN_FROM = 1.25  # times; what kinds bring with them, such as a router, stays below
-TIMES_FROM = 0.005  # sizes that differ by more are another number of times the baseline's
-NOT_DECLARED = "sizes that are unequal on purpose are a factor: "
 
 
-@dataclass(frozen=True)
-class UnequalSize:
-    """Two arms whose sizes agree in nothing that they are matched by, or compared as written in
-    nothing that they could be.
-    """
-
-    by: str
-    ratio: float  # how often the second's size the first has
-    cure: str = ""  # of arms as written: the setting with which sizes would be near
-
-    @property
-    def description(self) -> str:
-        return f"size ({self.ratio:.3g} × the {self.by.replace('_', ' ')})"
-
-
-UnequalSizes = Mapping[ArmPair, UnequalSize]
 Factors = Mapping[str, str]  # what to say of each beside its name, by path
 FactorsByPair = Mapping[ArmPair, Factors]
 
@@ -120,7 +104,7 @@ def _pair_difference(
     arm, against = pair
     size = sizes.get(pair)
     if (against, arm) in sizes:
-        size = replace(sizes[against, arm], ratio=1 / sizes[against, arm].ratio)
+        size = sizes[against, arm].inverse
     names = _names(_factors_of(factors, arm, against), size)
     if len(names) > 1:
         reason = design.compound.get(arm)
@@ -151,7 +135,8 @@ def describe_compounds(
         problems.append(
             f"{subject} {one.description}; judge arms that differ in one, or say why all of them"
             f' are meant: compound = {{ "{name}" = "why" }}{_describe_equal_values(one, by_name)}'
-            f"{_describe_near_size(one, sizes)}{_describe_one_tokenizer(one, by_name)}"
+            f"{_describe_usual_fields(one, by_name)}{_describe_near_size(one, sizes)}"
+            f"{_describe_one_tokenizer(one, by_name)}"
         )
     return tuple(problems)
 
@@ -214,157 +199,23 @@ def _describe_equal_values(one: JudgedDifference, arms: Mapping[str, Arm]) -> st
     return f"; kinds that agree in what both have: {' and '.join(settings)} in {one.arm}{usual}"
 
 
+def _describe_usual_fields(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
+    """What an arm could write so that its kind is as it comes."""
+    if one.arm is None or one.against is None:
+        return ""
+    usual = []
+    for field in own_fields(arms[one.against], arms[one.arm]):
+        if _is_named(field.path, one):
+            usual.append(field.usual)
+    if not usual:
+        return ""
+    return f"; kinds as they come: {' and '.join(usual)}; or name the field itself in factor"
+
+
 def unused_reasons(design: Design, differences: Sequence[JudgedDifference]) -> tuple[str, ...]:
     """The entries of `compound` whose comparisons each differ in one factor."""
     used = {one.contrast or one.arm for one in differences if one.is_compound}
     return tuple(name for name in design.compound if name not in used)
-
-
-def unequal_sizes(
-    design: Design,
-    arms: Sequence[Arm],
-    size_matches: Sequence[SizeMatch | None],
-    pairs: Sequence[ArmPair],
-) -> dict[ArmPair, UnequalSize]:
-    """The pairs whose sizes are unequal on purpose: by a `match` of their own, by `times`, or
-    under a tolerance so wide that nothing is matched; as written, by a field of its own that one
-    kind has.
-
-    A pair is of equal size if it agrees in one quantity that it is matched by. Arms that are
-    compared as written have the sizes that follow from the factor, where no other value of such a
-    field brings them near.
-    """
-    by_name = {arm.name: arm for arm in arms}
-    matches = {arm.name: _match_of(arm, design) for arm in arms}
-    architectures = {}
-    for arm, own in zip(arms, size_matches, strict=True):
-        architectures[arm.name] = arm.run.architecture if own is None else own.architecture
-    length = arms[0].run.last.training.length
-    unequal = {}
-    for pair in pairs:
-        sizes: list[UnequalSize] = []
-        for match in filter(None, (matches[pair[0]], matches[pair[1]], design.match)):
-            n_tokens = match_lengths(match, length)
-            for by in match.sizes:
-                try:
-                    first, second = [
-                        architecture_size(architectures[name], by, *n_tokens) for name in pair
-                    ]
-                except SpecError:  # an arm that is not matched so, and has no room for the text
-                    continue
-                sizes.append(UnequalSize(by=by, ratio=first / second))
-        least = UNEQUAL_FROM if _times(matches[pair[0]]) == _times(matches[pair[1]]) else TIMES_FROM
-        if sizes and all(abs(size.ratio - 1) > least for size in sizes):
-            unequal[pair] = sizes[0]
-        if not sizes:
-            written = _written_size(by_name[pair[0]], by_name[pair[1]], length)
-            unequal |= {} if written is None else {pair: written}
-    return unequal
-
-
-def _times(match: Match | None) -> float:
-    """How often the baseline's size a match asks for."""
-    return 1.0 if match is None else match.times
-
-
-def _written_size(first: Arm, second: Arm, length: int) -> UnequalSize | None:
-    """What two arms that are compared as written are of unequal size by, if another value of a
-    field that only one of their kinds has would bring them near.
-    """
-    ratios = _size_ratios(first.run.architecture, second.run.architecture, length)
-    if not _are_far(ratios):
-        return None
-    _, dependents = differing_fields(first.table, second.table)
-    best: tuple[float, str] | None = None
-    for path in dependents:
-        arm, other = (first, second) if path in leaves_of(first.table) else (second, first)
-        value = _value_at(arm, path)
-        if not path.startswith("architecture.") or type(value) is not int or value < 1:
-            continue
-        for candidate in sorted({max(1, round(value * 2 ** (n / 4))) for n in range(-32, 33)}):
-            changed = _with_field(arm.run.architecture, path, candidate)
-            if changed is None:
-                continue
-            own = _size_ratios(changed, other.run.architecture, length)
-            if own and not _are_far(own):
-                distance = min(abs(log(ratio)) for ratio in own.values())
-                best = min(filter(None, (best, (distance, f"{path} = {candidate} in {arm.name}"))))
-    if best is None:
-        return None
-    return UnequalSize(by="inference_flops", ratio=ratios["inference_flops"], cure=best[1])
-
-
-def _size_ratios(one: Architecture, other: Architecture, length: int) -> dict[str, float]:
-    """How often the second's size the first has; nothing where one has no room for the text."""
-    n_input = length // 2
-    ratios = {}
-    for by in WRITTEN_SIZES:
-        try:
-            sizes = [architecture_size(own, by, n_input, length - n_input) for own in (one, other)]
-        except SpecError:
-            return {}
-        ratios[by] = sizes[0] / sizes[1]
-    return ratios
-
-
-def _are_far(ratios: Mapping[str, float]) -> bool:
-    """Are two arms as written of another size in everything that could be equal?"""
-    return bool(ratios) and all(abs(log(one)) > log(WRITTEN_FROM) for one in ratios.values())
-
-
-def _with_field(architecture: Architecture, path: str, value: int) -> Architecture | None:
-    """An architecture with another value at a path of a run; None where it is refused."""
-    table = architecture.model_dump(mode="json")
-    *outer, last = path.split(".")[1:]
-    inner = table
-    for key in outer:
-        inner = inner[key]
-    inner[last] = value
-    try:
-        changed = parse_architecture(table)
-        resolve(changed)
-    except SpecError:
-        return None
-    return changed
-
-
-def _match_of(arm: Arm, design: Design) -> Match | None:
-    """What an arm is matched by; None of the baseline, to which the others are brought."""
-    if arm.name == design.baseline:
-        return None
-    return arm.match
-
-
-def size_lines(design: Design, arms: Sequence[Arm], sizes: UnequalSizes) -> tuple[ControlLine, ...]:
-    """A line on what the arms are matched by, where some are of unequal size on purpose."""
-    sizes = {pair: size for pair, size in sizes.items() if not size.cure}
-    if not sizes:
-        return ()
-    values = {arm.name: _describe_match(_match_of(arm, design)) for arm in arms}
-    notes = []
-    for (one, other), size in sizes.items():
-        notes.append(f"{one} has {size.ratio:.3g} × the {size.by.replace('_', ' ')} of {other}")
-    note = "; ".join(notes)
-    if MATCH_PATH in factor_paths(design, arms):
-        return (ControlLine(path=MATCH_PATH, mark=Mark.FACTOR, values=values, note=note),)
-    return (
-        ControlLine(
-            path=MATCH_PATH,
-            mark=Mark.CONFOUND,
-            values=values,
-            note=f"{NOT_DECLARED}{note}",
-            allowed=design.allow.get(MATCH_PATH),
-        ),
-    )
-
-
-def _describe_match(match: Match | None) -> str:
-    if match is None or not match.sizes:
-        return "as written"
-    by = " and ".join(match.sizes).replace("_", " ")
-    if match.times == 1:
-        return f"{by} to {match.tolerance:.2g}"
-    return f"{match.times:g} × {by} to {match.tolerance:.2g}"
 
 
 def _factors_by_pair(
@@ -400,10 +251,13 @@ def _factors_by_pair(
                 for inside in _added_factors(path, first, second):
                     if design.tune is None or not is_rate_path(inside):
                         own[inside] = ""
+        for field in own_fields(first, second):
+            if field.counts and field.path not in (*design.factor, *own):
+                own[field.path] = ""
         if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:
             begun = begin_factors(first, second, BEGIN_PATH in listed, open_begin)
             own |= {path: "" for path in begun if path.removeprefix(f"{BEGIN_PATH}.") not in own}
-        if pair in sizes and (MATCH_PATH in listed or sizes[pair].cure):
+        if pair in sizes and (MATCH_PATH in listed or not sizes[pair].is_declared):
             own[MATCH_PATH] = ""
         factors[pair] = own
     return factors
@@ -428,6 +282,57 @@ def _unknown_in(arms: Sequence[str], unknown: Mapping[ArmPair, tuple[str, ...]])
         if set(pair) <= set(arms):
             own |= dict.fromkeys(notes)
     return tuple(own)
+
+
+def name_details(
+    differences: Sequence[JudgedDifference],
+    design: Design,
+    arms: Sequence[Arm],
+    ratios: RatiosByPair,
+) -> tuple[JudgedDifference, ...]:
+    """Each with what only one of its kinds has and does not count, and with sizes that are not
+    equal; of a contrast, those of its pairs.
+    """
+    by_name = {arm.name: arm for arm in arms}
+    contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
+    named = []
+    for one in differences:
+        if one.contrast is None:
+            assert one.arm is not None
+            assert one.against is not None
+            pairs, is_pair = [(one.arm, one.against)], True
+        else:
+            pairs, is_pair = opposed_arms(contrasts[one.contrast]), False
+        details: dict[str, None] = {}
+        for arm, against in pairs:
+            own = []
+            for field in own_fields(by_name[arm], by_name[against]):
+                is_place = field.path.endswith((".path", ".paths"))  # files count by what they hold
+                if not is_place and not _is_named(field.path, one):
+                    name = _short_name(field.path)
+                    own.append(f"{name} = {_shorten(field.value)} in {field.arm}")
+            sizes = ratios[arm, against]
+            if not sizes.are_equal and not any(map(_is_size, one.factors)):
+                own.append(sizes.description if is_pair else f"{sizes.description} of {against}")
+            details |= dict.fromkeys(own)
+        named.append(replace(one, details=tuple(details)))
+    return tuple(named)
+
+
+def _is_named(path: str, one: JudgedDifference) -> bool:
+    """Is a field among the factors of a pair, with or without a note beside it?"""
+    named = [factor.partition(" (")[0] for factor in one.factors]
+    return path in named or _short_name(path) in named
+
+
+def _is_size(factor: str) -> bool:
+    """Does a factor say in words how the sizes of its arms differ?"""
+    return factor.startswith("size (") and factor.endswith("FLOPs)")
+
+
+def _shorten(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[: MAX_VALUE_CHARACTERS - 1]}…"
 
 
 def _place(listed: Sequence[str], path: str) -> int:
@@ -461,7 +366,7 @@ def _names(factors: Factors, size: UnequalSize | None = None) -> tuple[str, ...]
     names = []
     for (path, note), name in zip(factors.items(), short, strict=True):
         if path == MATCH_PATH:
-            names.append("size" if size is None else size.description)
+            names.append("size" if size is None else f"size ({size.description})")
             continue
         name = path if short.count(name) > 1 else name
         names.append(f"{name} ({note})" if note else name)

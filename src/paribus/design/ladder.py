@@ -12,6 +12,7 @@ from typing import Any
 from paribus.analyse.laws.points import ROUNDED
 from paribus.design.arms import Arm, arms_of, describe_problems
 from paribus.design.computation import require_different_computations
+from paribus.design.pair_sizes import NEAR, matrix_ratios
 from paribus.design.quantities import PlannedArm, full_quantity_name
 from paribus.design.ready_arms import (
     CorpusOpener,
@@ -22,9 +23,9 @@ from paribus.design.ready_arms import (
 from paribus.errors import SpecError
 from paribus.record import ControlLine, Mark
 from paribus.record.control_table import BUDGET_TOLERANCE
-from paribus.spec import ResolvedArchitecture, resolve
+from paribus.spec import Architecture, ResolvedArchitecture, resolve
 from paribus.spec.begin_reading import BeginOpener
-from paribus.spec.design import Design, control_arm, ladder_pairs
+from paribus.spec.design import ArmPair, Design, control_arm, ladder_pairs, leaves_of
 from paribus.spec.ladder import RATE_RULE, Ladder
 from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
 from paribus.spec.merging import merge_tables
@@ -32,6 +33,7 @@ from paribus.spec.mup import growth_problems, head_width, uses_mup
 
 DEPTH_TOLERANCE = 0.1  # of a number of layers that should be in proportion to the width
 TOKENS_LINE = "tokens_read in all"  # of the control table
+KEY_HEADS = "architecture.attention.n_kv_heads"
 MIN_STEPS = 20  # of a point: a shorter schedule is hardly one
 
 
@@ -72,6 +74,7 @@ def plan_rungs(
             problems += [f"ladder at d_model {size}: {problem}" for problem in fault.problems]
     if problems:
         raise SpecError(problems)
+    _require_same_shares(design, rungs)
     _require_enough_steps(ladder, rungs)
     _require_equal_budgets(design, rungs)
     _require_fittable(ladder, [rung for rung in rungs if not rung.is_predicted])
@@ -182,6 +185,88 @@ def _require_same_factor(
                 " leave out the ladder"
             )
     require_different_computations(design, arms)
+
+
+def _require_same_shares(design: Design, rungs: Sequence[Rung]) -> None:
+    """SpecError where two arms are not of one ratio at every size, so that their difference would
+    be another factor at each. Where a match brings one to its size at each, it says which.
+    """
+    problems = []
+    for pair in ladder_pairs(design):
+        arms = [_pair_at(rung, pair) for rung in rungs]
+        models = [(one.run.last_architecture, two.run.last_architecture) for one, two in arms]
+        for path, values in _words_and_numbers(*models[0]).items():
+            problems.append(
+                f"ladder: {path} is {values[0]!r} in {pair[0]} and {values[1]!r} in {pair[1]}, so"
+                " one grows with the width and the other does not; use a number in both, or the"
+                " same word"
+            )
+        if any(arm.size_match is not None for arm in arms[0]):
+            continue
+        fixed = _fixed_sizes(models)
+        if list(fixed) == [KEY_HEADS] and 1 in fixed[KEY_HEADS]:
+            continue  # one for all heads, however many there are
+        for ratios in zip(*[matrix_ratios(one, two) for one, two in models], strict=True):
+            if max(ratios) / min(ratios) > 1 + NEAR:
+                problems.append(_describe_shares(pair, rungs, ratios, fixed))
+                break
+    if problems:
+        raise SpecError(problems)
+
+
+def _pair_at(rung: Rung, pair: ArmPair) -> tuple[PlannedArm, PlannedArm]:
+    arms = {arm.name: arm for arm in rung.arms}
+    return arms[pair[0]], arms[pair[1]]
+
+
+def _describe_shares(
+    pair: ArmPair,
+    rungs: Sequence[Rung],
+    ratios: Sequence[float],
+    fixed: Mapping[str, Sequence[int]],
+) -> str:
+    said = [f"{path} is {' and '.join(map(str, values))}" for path, values in fixed.items()]
+    sizes = ", ".join([str(rung.size) for rung in rungs])
+    times = ", ".join([f"{ratio:.3g}" for ratio in ratios])
+    return (
+        f"ladder: at d_model {sizes}, {pair[0]} has {times} × the weights of {pair[1]}, so the arms"
+        f" would differ otherwise at each size; at all of them {'; '.join(said) or 'no width'}: let"
+        " each follow d_model, match the sizes of the arms, or leave out the ladder"
+    )
+
+
+def _words_and_numbers(first: Architecture, second: Architecture) -> dict[str, tuple[Any, Any]]:
+    """The fields that are a word in one architecture, such as `sqrt_d_model`, and a number in the
+    other.
+    """
+    tables = [leaves_of(one.model_dump(mode="json"), "architecture") for one in (first, second)]
+    mixed = {}
+    for path in tables[0].keys() & tables[1].keys():
+        values = tables[0][path], tables[1][path]
+        kinds = {type(value) for value in values}
+        if str in kinds and kinds & {int, float}:
+            mixed[path] = values
+    return dict(sorted(mixed.items()))
+
+
+def _fixed_sizes(models: Sequence[Sequence[Architecture]]) -> dict[str, list[int]]:
+    """The widths, key heads and layers without experts that are the same numbers at every size, in
+    the arms that write them. The dimensions of a head are so in any ladder.
+    """
+    fixed: dict[str, list[int]] = {}
+    tables = []
+    for both in models:
+        tables.append([leaves_of(one.model_dump(mode="json"), "architecture") for one in both])
+    for path in dict.fromkeys((*tables[0][0], *tables[0][1])):
+        name = path.rpartition(".")[2]
+        is_size = name.startswith("d_") or name in ("n_kv_heads", "n_dense_layers")
+        values = [[table.get(path) for table in both] for both in tables]
+        if name == "d_head" or not is_size or any(own != values[0] for own in values):
+            continue
+        written = [value for value in values[0] if type(value) is int and value > 0]
+        if written:
+            fixed[path] = written
+    return fixed
 
 
 def _require_proportion(

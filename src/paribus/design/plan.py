@@ -43,17 +43,16 @@ from paribus.design.field_paths import (
 from paribus.design.item_checks import describe_cut_confounds, item_counts, item_lines
 from paribus.design.judged_notes import note_judged
 from paribus.design.judged_pairs import (
-    UnequalSizes,
     describe_compounds,
     judged_differences,
     name_allowed,
-    size_lines,
-    unequal_sizes,
+    name_details,
     unused_reasons,
 )
 from paribus.design.ladder import Rung, ladder_lines, plan_rungs
 from paribus.design.length_checks import require_trainable_lengths
 from paribus.design.must_checks import require_open_verdicts
+from paribus.design.pair_sizes import UnequalSizes, pair_ratios, size_lines, unequal_sizes
 from paribus.design.probe_checks import require_kept_checkpoints
 from paribus.design.quantities import (
     QUANTITIES,
@@ -264,6 +263,8 @@ def make_plan(
     )
     _refuse_confounds(design, lines)
     rungs = plan_rungs(design, ready, opener, text)
+    ratios = pair_ratios(arms, sizes, compared_pairs(design))
+    judged = name_details(judged, design, arms, ratios)
     here = run_environment(device, execution.n_jobs)
     return Plan(
         name=name,

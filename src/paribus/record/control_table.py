@@ -81,6 +81,8 @@ class JudgedDifference:
     # clauses without a subject: what totals leave unequal, and which checks its word hangs on
     notes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()  # in words: what may differ besides, and no record says
+    # in words: what follows from the factor and could be otherwise, such as sizes
+    details: tuple[str, ...] = ()
 
     @property
     def is_compound(self) -> bool:
@@ -97,7 +99,8 @@ class JudgedDifference:
     @property
     def description(self) -> str:
         """What it differs in, as a clause without its subject."""
-        return "; ".join((self._difference, *self._remarks, *self.notes))
+        details = [f"with {', '.join(self.details)}"] if self.details else []
+        return "; ".join((self._difference, *details, *self._remarks, *self.notes))
 
     @property
     def _remarks(self) -> list[str]:

@@ -73,6 +73,8 @@ def _fixed_widths(design: Design, name: str, table: Table) -> Iterator[str]:
     for path, value in leaves_of(table).items():
         field = path.rpartition(".")[2]
         is_fixed = isinstance(value, int) and value >= _WIDTHS.get(field, value + 1)
+        if field in _DEPTHS and isinstance(value, int) and value > 0:
+            is_fixed = design.ladder is not None and design.ladder.depth == "proportional"
         if not is_fixed or base.get(path) is not None or (is_moved and field in _MOVED_WIDTHS):
             continue
         if field in _MOVED_WIDTHS:
@@ -139,6 +141,7 @@ def _rung_faults(ladder: Ladder) -> Iterator[str]:
 
 
 # Widths that grow with the model, each with the least number that is another share of it.
-_WIDTHS = {"d_ff": 1, "d_expert": 1, "d_latent": 1, "n_kv_heads": 2}
+_WIDTHS = {"d_ff": 1, "d_expert": 1, "d_latent": 1, "d_query_latent": 1, "n_kv_heads": 2}
+_DEPTHS = ("n_dense_layers",)  # which grow with the model where its depth does
 _MOVED_WIDTHS = ("d_ff", "d_expert")
 _GROWN = ("architecture.d_model", "architecture.attention.n_heads", "architecture.attention.d_head")

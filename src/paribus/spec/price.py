@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paribus.errors import SpecError
 from paribus.masks import (
@@ -120,14 +120,21 @@ class ParameterCounts:
     total: int
     non_embedding: int
     active: int
+    active_non_embedding: int
 
 
 def count_parameters(spec: ResolvedArchitecture) -> ParameterCounts:
-    """How many parameters there are, how many outside the tables, and how many a token uses."""
+    """How many parameters there are, how many outside the tables, and how many of both a token
+    uses.
+    """
     table = parameters(spec).values()
-    total = sum(p.count for p in table)
-    tables = sum(p.count for p in table if p.role in ("word", "position", "relative", "head"))
-    return ParameterCounts(total, total - tables, round(sum(p.count * p.share for p in table)))
+    others = [p for p in table if p.role not in ("word", "position", "relative", "head")]
+    return ParameterCounts(
+        total=sum(p.count for p in table),
+        non_embedding=sum(p.count for p in others),
+        active=round(sum(p.count * p.share for p in table)),
+        active_non_embedding=round(sum(p.count * p.share for p in others)),
+    )
 
 
 def stage_parameters(spec: ResolvedArchitecture, objective: Objective) -> ParameterCounts:
@@ -137,7 +144,7 @@ def stage_parameters(spec: ResolvedArchitecture, objective: Objective) -> Parame
         return counts
     head = label_head_parameters(spec, objective.n_labels).values()
     n_head = sum(parameter.count for parameter in head)
-    return ParameterCounts(counts.total + n_head, counts.non_embedding, counts.active + n_head)
+    return replace(counts, total=counts.total + n_head, active=counts.active + n_head)
 
 
 def question_parameters(spec: ResolvedArchitecture, objective: Objective) -> int:
