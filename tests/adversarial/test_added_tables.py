@@ -232,9 +232,6 @@ SIZES = """
 factor = "{}"
 match = "nothing"
 budget = "tokens_read"
-[base.architecture]
-attention.bias = false
-feed_forward.bias = false
 [arms.plain]
 [arms.other]
 {}
@@ -278,14 +275,14 @@ def test_a_factor_that_is_a_size_is_one_factor(plan_design) -> None:
 OWN_KINDS = {
     "router": (
         "architecture.feed_forward",
-        "{ bias = false }",
+        "{}",
         '{ kind = "experts", n_experts = 4, n_active = 1, activation = "gelu_tanh", gated = false',
         ", router = { scale = 0.0001 }",
         "feed_forward.router.scale",
     ),
     "balance": (
         "architecture.feed_forward",
-        "{ bias = false }",
+        "{}",
         '{ kind = "experts", n_experts = 4, n_active = 1, activation = "gelu_tanh", gated = false',
         ', balance = { kind = "batch", weight = 1000.0 }',
         "feed_forward.balance, feed_forward.balance.weight",
@@ -306,7 +303,7 @@ OWN_KINDS = {
     ),
     "init": (
         "architecture.init",
-        "{ residual = false }",
+        "{}",
         '{ kind = "fan_in"',
         ", gain = 50.0",
         "init.gain",
@@ -393,11 +390,30 @@ def test_a_field_that_the_factor_names_is_shown_and_does_not_count(plan_design) 
     assert one.description == "differs in positions; with positions.theta = 1.0001 in other"
 
 
+def test_what_the_preset_of_an_arm_says_is_shown_and_does_not_count(plan_design) -> None:
+    (one,) = plan_design(_own_design("router", is_sly=False)).judged
+    assert "feed_forward.bias = true in plain" in one.details
+    attention = """
+    factor = "architecture.feed_forward"
+    match = "nothing"
+    budget = "tokens_read"
+    base.architecture = { preset = "llama", n_layers = 2, d_model = 32, \
+attention = { n_heads = 2, n_kv_heads = 2 } }
+    [arms.plain]
+    architecture.feed_forward = { d_ff = 64BIAS }
+    [arms.other]
+    architecture.feed_forward = { kind = "experts", n_experts = 4, n_active = 1, d_expert = 64 }
+    """
+    with pytest.raises(ConfoundError, match=r"feed_forward, .*feed_forward\.bias[,;]"):
+        plan_design(attention.replace("BIAS", ", bias = true"))
+
+
 def test_what_must_be_written_is_shown_beside_the_pair(plan_design) -> None:
     (one,) = plan_design(_own_design("router", is_sly=False)).judged
     shown = ["feed_forward.n_experts = 4 in other", "feed_forward.n_active = 1 in other"]
     assert list(one.details[:2]) == shown
-    assert one.details[2].startswith("2.")  # times the parameters
+    assert "feed_forward.bias = true in plain" in one.details
+    assert any(detail.endswith("× the FLOPs") for detail in one.details)
 
 
 def test_the_sizes_of_a_pair_of_a_contrast_are_shown(plan_design) -> None:

@@ -293,7 +293,7 @@ stages.1 = false
 
 
 def test_a_control_of_next_to_no_training_is_an_alarm(plan_design: Any, tmp_path: Path) -> None:
-    steps = "base.training.n_steps = 40\nbase.training.warmup = 4\n"
+    steps = "base.training.n_steps = 40\nbase.training.warmup = 8\n"
     short = "control = { length = 0.1 }\nlengths = [0.1, 1]\n"
     (alarm,) = _alarms(plan_design(f"{steps}{short}{SHORT}"), tmp_path)
     assert "at 0.1 of its training, and what so short a run loses" in alarm.text

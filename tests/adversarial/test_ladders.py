@@ -43,9 +43,7 @@ HONEST = {
 
 
 def _design(factor: str, base: str | None, other: str) -> str:
-    own = "[base.architecture]\nfeed_forward.bias = false\n"
-    if base is not None:
-        own += f"{factor} = {base}\n"
+    own = "" if base is None else f"[base.architecture]\n{factor} = {base}\n"
     return (
         f'factor = "architecture.{factor}"\n{LADDER}{own}[arms.plain]\n[arms.other]\n'
         f"architecture.{factor} = {other}\n"

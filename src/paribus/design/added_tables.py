@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -29,6 +29,7 @@ from paribus.spec.base import Spec
 from paribus.spec.begin_reading import DERIVED_SIZES
 from paribus.spec.design import Design, Table, control_arm
 from paribus.spec.objectives import Mixture, Preference
+from paribus.spec.reading import load, presets
 from paribus.spec.stages import Stage, stage_architectures
 from paribus.spec.training import BOOKKEEPING, SEEDS, Training
 
@@ -51,14 +52,16 @@ class OwnField:
     arm: str
     is_required: bool  # it has no default
     default: Any = None
+    is_published: bool = False  # the arm's preset has it so
 
     @property
     def counts(self) -> bool:
-        """Does it count by itself? What must be written does not, nor does a size, nor the share of
-        a component, which stands beside its name.
+        """Does it count by itself? What must be written does not, nor what the arm's preset says,
+        nor a size, nor the share of a component, which stands beside its name.
         """
         is_share = ".components." in self.path and self.path.endswith(".weight")
-        return not (self.is_required or is_share or self.path.endswith(OWN_SIZES))
+        is_given = self.is_required or self.is_published or is_share
+        return not (is_given or self.path.endswith(OWN_SIZES))
 
     @property
     def usual(self) -> str:
@@ -82,8 +85,22 @@ def own_fields(first: Arm, second: Arm) -> tuple[OwnField, ...]:
             continue
         for arm, other in ((first, second), (second, first)):
             for field in _departures(arm.name, path, _spec_at(arm, path), _spec_at(other, path)):
-                fields.setdefault(field.path, field)
+                is_published = _published_value(arm, field.path) == field.value
+                fields.setdefault(field.path, replace(field, is_published=is_published))
     return tuple(fields.values())
+
+
+def _published_value(arm: Arm, path: str) -> Any:
+    """What the preset of an arm has at a path of the architecture; None where it has nothing, or
+    is a file of somebody's own.
+    """
+    place, _, inner = path.partition(".")
+    if arm.preset not in presets() or place != "architecture":
+        return None
+    value: Any = load(arm.preset)
+    for name in inner.split("."):
+        value = getattr(value, name, None)
+    return _plain(value)
 
 
 def _departures(arm: str, path: str, own: Any, other: Any) -> Iterator[OwnField]:

@@ -48,6 +48,7 @@ class Arm:
     run: RunSpec
     match: Match | None
     numbers_stages: bool  # some arm of the design has several, so paths name a stage in all of them
+    preset: str | None  # that its architecture stands on
 
     @cached_property
     def leaves(self) -> dict[str, Any]:
@@ -82,6 +83,7 @@ def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm,
             run=loaded.run,
             match=loaded.match,
             numbers_stages=numbers_stages,
+            preset=loaded.preset,
         )
         arms.append(arm)
     _require_different_levels(design, arms)
@@ -137,6 +139,11 @@ class _LoadedArm(NamedTuple):
     @property
     def has_stages(self) -> bool:
         return "stages" in self.table or len(self.run.stages) > 1
+
+    @property
+    def preset(self) -> str | None:
+        architecture = self.table.get("architecture")
+        return architecture.get("preset") if isinstance(architecture, Mapping) else None
 
     def fields(self, numbers_stages: bool) -> Table:
         begin = take_begin(dict(self.table), [])
