@@ -257,6 +257,89 @@ def test_experts_of_many_times_the_work_are_of_another_size(plan_design) -> None
     assert one.factors == ("feed_forward",)
 
 
+WIDTHS = """
+factor = "architecture.feed_forward"
+match = "nothing"
+budget = "tokens_read"
+[arms.plain]
+architecture.feed_forward = { d_ff = DENSE, activation = "silu", gated = true, bias = false }
+[arms.other]
+architecture.feed_forward = { kind = "experts", n_experts = 4, n_active = 1EXPERTS }
+"""
+
+
+@pytest.mark.parametrize(
+    ("dense", "experts"), [("48", ", d_expert = 48"), ("64", ""), ("96", ", d_expert = 96")]
+)
+def test_a_written_width_is_no_factor_where_every_layer_has_experts(
+    plan_design, dense: str, experts: str
+) -> None:
+    (one,) = plan_design(WIDTHS.replace("DENSE", dense).replace("EXPERTS", experts)).judged
+    assert one.factors == ("feed_forward",)
+
+
+@pytest.mark.parametrize(
+    ("dense", "experts", "said"),
+    [
+        (
+            "16",
+            "",
+            r"feed_forward, size \(.* near with .*feed_forward\.d_expert = \d+ in",
+        ),
+        ("16", ", d_expert = 200", r"feed_forward, size \("),
+        ("48", ", d_expert = 48, n_dense_layers = 1, d_ff = 200", r"feed_forward\.d_ff, "),
+        ("48", ", d_expert = 48, every = 2", r"feed_forward\.d_ff, feed_forward\.every"),
+    ],
+)
+def test_a_width_counts_by_the_size_of_experts_and_in_layers_that_have_none(
+    plan_design, dense: str, experts: str, said: str
+) -> None:
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(WIDTHS.replace("DENSE", dense).replace("EXPERTS", experts))
+
+
+def test_a_cure_for_a_size_names_what_changes(plan_design) -> None:
+    """Not the values that are written already."""
+    many = SIZES.format("architecture.feed_forward", EXPERTS.format(64, 32, 200))
+    with pytest.raises(ConfoundError) as refusal:
+        plan_design(many)
+    cure = str(refusal.value).partition("sizes are near with ")[2]
+    assert "architecture.feed_forward." in cure
+    assert "n_groups = 1" not in cure
+    assert "every = 1" not in cure
+
+
+def test_the_mask_of_a_prefix_decoder_follows_from_an_encoder(plan_design) -> None:
+    """Both read the input in both directions, and the target from left to right."""
+    prefix = ENCODER.replace("[arms.plain]", '[arms.plain]\narchitecture.mask = "MASK"')
+    design = prefix.format("ENCODER")
+    for factor in ('"architecture.encoder"', '["architecture.encoder", "architecture.mask"]'):
+        named = design.replace('factor = "architecture.encoder"', f"factor = {factor}")
+        honest = named.replace("MASK", "prefix").replace("ENCODER", "{}")
+        plan = plan_design(honest)
+        (one,) = plan.judged
+        assert one.factors == ("encoder",)
+        assert not any("reading its input" in detail for detail in one.details)
+        (line,) = [line for line in plan.control_lines if line.path == "architecture.mask"]
+        assert line.mark == Mark.FOLLOWS
+    for mask, encoder in (
+        ("prefix & (window(8) | reverse)", "{}"),
+        ("prefix", '{ mask = "causal" }'),
+        ("full", "{}"),
+    ):
+        sly = named.replace("MASK", mask).replace("ENCODER", encoder)
+        with pytest.raises((ConfoundError, SpecError), match="mask"):
+            plan_design(sly)
+
+
+def test_an_encoder_that_changes_the_direction_says_so_beside_the_pair(plan_design) -> None:
+    said = "other reading its input in both directions and plain from left to right"
+    (one,) = plan_design(ENCODER.format("{}")).judged
+    assert said in one.details
+    (one,) = plan_design(ENCODER.format('{ mask = "causal" }')).judged
+    assert said not in one.details
+
+
 def test_latents_of_many_channels_are_of_another_size(plan_design) -> None:
     with pytest.raises(ConfoundError, match=r"attention\.d_value = \d+ in other"):
         plan_design(SIZES.format("architecture.attention", LATENT.format(640)))

@@ -54,6 +54,12 @@ PAIRS = {
         ("'causal'", "'prefix'", "'prefix & window(8)'"),
         "each shows the same pairs to what is scored; .* more architecture.n_layers",
     ),
+    "a window hides what lies ahead": (
+        "",
+        "architecture.mask",
+        ("'causal & window(8)'", "'prefix & window(8)'", "'prefix & (window(8) | reverse)'"),
+        r"window\(8\) shows nothing that lies ahead, .* use \(window\(8\) \| reverse\) in place of",
+    ),
     "whole source": (
         "base.architecture.encoder = { n_layers = 1 }",
         "architecture.encoder.mask",

@@ -24,6 +24,7 @@ from paribus.design.arms import Arm
 from paribus.design.trials import added_entry, differing_fields, entry_paths
 from paribus.errors import SpecError
 from paribus.masks import Nothing
+from paribus.masks.rules import Causal, Full
 from paribus.spec.architecture import Encoder
 from paribus.spec.base import Spec
 from paribus.spec.begin_reading import DERIVED_SIZES
@@ -201,6 +202,27 @@ def _encoder_fields(arm: Arm, other: Arm) -> Iterator[str]:
     for name, value in table.items():
         if value != usual.get(name) and value != counterparts.get(name):
             yield name
+
+
+def added_encoder(first: Arm, second: Arm) -> tuple[Arm, Arm] | None:
+    """The arm that has an encoder where the other has none, and the other."""
+    for arm, other in ((first, second), (second, first)):
+        if arm.run.architecture.encoder is not None and other.run.architecture.encoder is None:
+            return arm, other
+    return None
+
+
+def describe_direction(first: Arm, second: Arm) -> str | None:
+    """That an encoder reads the input in both directions, and the other arm from left to right."""
+    added = added_encoder(first, second)
+    if added is None:
+        return None
+    arm, other = added
+    assert arm.run.architecture.encoder is not None
+    masks = arm.run.architecture.encoder.mask, other.run.architecture.mask
+    if masks != (Full(), Causal()):
+        return None
+    return f"{arm.name} reading its input in both directions and {other.name} from left to right"
 
 
 def describe_usual_stage(factors: Sequence[str], arm: Arm, other: Arm) -> str:

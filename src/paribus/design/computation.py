@@ -523,7 +523,12 @@ def _mask_reason(
             f"a row has {length} tokens, so each shows the same pairs; use a window below"
             f" {length - 1}, or training.length above {min(widths) + 1}"
         )
-    return (
-        "each shows the same pairs to what is scored; use masks that differ there, or more"
-        " architecture.n_layers"
-    )
+    if widths and rules & PREFIX_RULES and len(spec.stack.layers) > 1:
+        window = f"window({min(widths)})"
+        return (
+            f"{window} shows nothing that lies ahead, also within a prefix, so each shows the same"
+            f" pairs; use ({window} | reverse) in place of {window} where a prefix is read in both"
+            " directions"
+        )
+    more = ", or more architecture.n_layers" if len(spec.stack.layers) == 1 else ""
+    return f"each shows the same pairs to what is scored; use masks that differ there{more}"

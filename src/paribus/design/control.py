@@ -15,9 +15,11 @@ from typing import Any
 
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.cache import PATH_FIELDS, spec_table
+from paribus.design.added_tables import ENCODER_PATH, added_encoder
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import begin_findings
 from paribus.design.trials import ABSENT, NO_VALUE_STARTS, FieldFinding, pair_findings
+from paribus.masks.rules import Causal, Full, Prefix
 from paribus.record import ControlLine, Mark
 from paribus.record.disk import file_sha256
 from paribus.spec.begin_reading import BeginOpener
@@ -32,6 +34,7 @@ MARKS_WORST_FIRST = (
 )  # a line has the worst mark of its pairs
 FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
+MASK_PATH = "architecture.mask"
 RATE_PATH = "training.optimizer.rate"
 SOURCES_PATH = "corpus.sources"
 TABLE_VALUE = "a table"  # stands for the value of a field that is nothing in another arm
@@ -53,6 +56,7 @@ def judge_pairs(
     for one, other in compared_pairs(design):
         first, second = by_name[one], by_name[other]
         own = pair_findings(first, second, paths, refusal) | _equal_tokenizers(first, second)
+        own |= _mask_of_added_encoder(first, second, own)
         if open_text is not None:
             own |= _equal_texts(first, second, own, open_text)
         findings[one, other] = begin_findings(first, second, paths, own)
@@ -70,6 +74,31 @@ def _equal_tokenizers(first: Arm, second: Arm) -> dict[str, FieldFinding]:
         if all(file.is_file() for file in files) and len(set(map(file_sha256, files))) == 1:
             findings[path] = FieldFinding(Mark.FOLLOWS, "the same tokenizer under two names")
     return findings
+
+
+def _mask_of_added_encoder(
+    first: Arm, second: Arm, own: Mapping[str, FieldFinding]
+) -> dict[str, FieldFinding]:
+    """The mask of a decoder that reads a prefix in both directions, against one whose encoder, the
+    factor, reads it so instead: what is left to the decoder is causal in both.
+    """
+    encoder = own.get(ENCODER_PATH)
+    if MASK_PATH not in own or encoder is None or encoder.mark != Mark.FACTOR:
+        return {}
+    added = added_encoder(first, second)
+    if added is None:
+        return {}
+    arm, other = added
+    stack = arm.run.architecture
+    assert stack.encoder is not None
+    if (stack.mask, stack.encoder.mask, other.run.architecture.mask) != (
+        Causal(),
+        Full(),
+        Prefix(),
+    ):
+        return {}
+    note = f"the encoder of {arm.name} reads the input in both directions, as prefix does"
+    return {MASK_PATH: FieldFinding(Mark.FOLLOWS, note, ENCODER_PATH)}
 
 
 def _equal_texts(

@@ -31,6 +31,7 @@ from typing import Any
 from paribus.design.added_tables import (
     added_components,
     added_factors,
+    describe_direction,
     describe_usual_stage,
     own_fields,
 )
@@ -290,8 +291,9 @@ def name_details(
     arms: Sequence[Arm],
     ratios: RatiosByPair,
 ) -> tuple[JudgedDifference, ...]:
-    """Each with what only one of its kinds has and does not count, and with sizes that are not
-    equal; of a contrast, those of its pairs.
+    """Each with what only one of its kinds has and does not count, with the direction in which the
+    input is read where an encoder changes it, and with sizes that are not equal; of a contrast,
+    those of its pairs.
     """
     by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
@@ -311,6 +313,9 @@ def name_details(
                 if not is_place and not _is_named(field.path, one):
                     name = _short_name(field.path)
                     own.append(f"{name} = {_shorten(field.value)} in {field.arm}")
+            direction = describe_direction(by_name[arm], by_name[against])
+            if direction is not None:
+                own.append(direction)
             sizes = ratios[arm, against]
             if not sizes.are_equal and not any(map(_is_size, one.factors)):
                 own.append(sizes.description if is_pair else f"{sizes.description} of {against}")

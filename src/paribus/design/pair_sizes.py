@@ -22,6 +22,7 @@ from paribus.errors import SpecError
 from paribus.masks import SequenceLayout
 from paribus.record import ControlLine, Mark
 from paribus.spec import Architecture, resolve
+from paribus.spec.architecture import Experts
 from paribus.spec.design import MATCH_PATH, ArmPair, Design, leaves_of
 from paribus.spec.flops import forward_flops
 from paribus.spec.match import UNEQUAL_FROM, Match, match_lengths
@@ -34,6 +35,8 @@ NEAR = 0.05  # sizes that differ by less are near; what kinds bring with them, s
 TIMES_FROM = 0.005  # sizes that differ by more are another number of times the baseline's
 NOT_DECLARED = "sizes that are unequal on purpose are a factor: "
 COARSE, FINE = 16, 8  # settings of an own size on each side: half octaves, then sixteenths
+EXPERT_WIDTH = "architecture.feed_forward.d_expert"
+DENSE_WIDTH = "architecture.feed_forward.d_ff"
 CURE_BY_MATCH = "match.by = 'non_embedding_parameters'"
 
 
@@ -212,7 +215,10 @@ def _own_size_cure(first: Arm, second: Arm, ratios: SizeRatios, length: int) -> 
             options.append(sizes)
         for option in options:
             for distance, values in _settings(arm.run.architecture, option, other, length):
-                settings = " and ".join(f"{path} = {value}" for path, value in values.items())
+                changed = [
+                    f"{path} = {value}" for path, value in values.items() if value != sizes[path]
+                ]
+                settings = " and ".join(changed)
                 best = min(filter(None, (best, (distance, f"{settings} in {arm.name}"))))
     if best is None or best[0] > max(log(1 + NEAR), ratios.distance / 2):
         return None
@@ -221,18 +227,30 @@ def _own_size_cure(first: Arm, second: Arm, ratios: SizeRatios, length: int) -> 
 
 def _own_sizes_written(arm: Arm, other: Arm) -> dict[str, int]:
     """The whole numbers of an architecture that only this arm of the two has, and that somebody
-    chose: not an encoder of as many layers as the main stack, which is how one comes.
+    chose: not an encoder of as many layers as the main stack, which is how one comes. The width of
+    experts stands for that of the dense layers which they take the place of, also unwritten.
     """
     _, dependents = differing_fields(arm.table, other.table)
-    leaves, sizes = leaves_of(arm.table), {}
+    leaves, sizes = leaves_of(arm.table), dict[str, int]()
     usual = {"architecture.encoder.n_layers": arm.run.architecture.n_layers}
+    width = _expert_width(arm.run.architecture)
+    if EXPERT_WIDTH in dependents and width is not None:
+        leaves[EXPERT_WIDTH] = width
     for path in dependents:
         value = leaves.get(path)
         if not path.startswith("architecture.") or type(value) is not int or value < 1:
             continue
-        if value != usual.get(path):
+        if value != usual.get(path) and path != DENSE_WIDTH:
             sizes[path] = value
     return sizes
+
+
+def _expert_width(architecture: Architecture) -> int | None:
+    """The width of one expert; None where there is none."""
+    for block in resolve(architecture).stack.layers:
+        if isinstance(block.feed_forward, Experts):
+            return block.feed_forward.d_expert
+    return None
 
 
 def _settings(
