@@ -67,7 +67,7 @@ ZERO_SHOT = {
             "task": {
                 "name": "unseen phrasings",  # on which the design's checks are read
                 "kind": "choices",
-                "language": {"kind": "recall", "n_documents": 300},
+                "language": {"kind": "copy", "n_documents": 300},
                 "n_items": 2,
             },
         }

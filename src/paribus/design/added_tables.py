@@ -85,6 +85,8 @@ def own_fields(first: Arm, second: Arm) -> tuple[OwnField, ...]:
         if path == ENCODER_PATH or STAGE_TABLE.fullmatch(path):
             continue
         for arm, other in ((first, second), (second, first)):
+            if arm.run.begin is not None and path.endswith("corpus.tokenizer"):
+                continue  # that of its checkpoint, which is counted as `begin.tokenizer`
             for field in _departures(arm.name, path, _spec_at(arm, path), _spec_at(other, path)):
                 is_published = _published_value(arm, field.path) == field.value
                 fields.setdefault(field.path, replace(field, is_published=is_published))
