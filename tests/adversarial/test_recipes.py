@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from paribus.design import Plan
-from paribus.errors import SpecError
+from paribus.errors import ConfoundError, SpecError
 from paribus.record import Mark
 from paribus.spec.training import Training
 
@@ -69,6 +69,38 @@ def test_a_factor_that_moves_steps_moves_the_warm_up_too(plan_design: PlanDesign
 def test_a_warm_up_that_an_arm_writes_is_obeyed(plan_design: PlanDesign) -> None:
     text = LONGER.replace("n_steps = 60", "n_steps = 60, warmup = 5")
     assert trainings(plan_design(text))["longer"].warmup == 5
+
+
+@pytest.mark.parametrize(
+    "factor", ['"training.n_steps"', '["training.n_steps", "training.warmup"]']
+)
+def test_an_equal_share_of_warm_up_that_is_written_is_no_second_factor(
+    plan_design: PlanDesign, factor: str
+) -> None:
+    text = LONGER.replace('"training.n_steps"', factor).replace("= 60", "= 60, warmup = 15")
+    plan = plan_design(text)
+    assert trainings(plan)["longer"].warmup == 15
+    assert [one.factors for one in plan.judged] == [("n_steps",)]
+    (line,) = [line for line in plan.control_lines if line.path == "training.warmup"]
+    assert (line.mark, line.note) == (Mark.MATCHED, "in proportion to the steps")
+
+
+@pytest.mark.parametrize("warmup", [0, 13, 30])
+def test_another_share_of_warm_up_is_a_confound_or_a_second_factor(
+    plan_design: PlanDesign, warmup: int
+) -> None:
+    text = LONGER.replace("= 60", f"= 60, warmup = {warmup}")
+    with pytest.raises(ConfoundError, match=f"training.warmup is 5 in plain, {warmup} in longer"):
+        plan_design(text)
+    named = text.replace('"training.n_steps"', '["training.n_steps", "training.warmup"]')
+    with pytest.raises(ConfoundError, match="differs in 2 factors: n_steps, warmup"):
+        plan_design(named)
+
+
+def test_another_warm_up_in_as_many_steps_is_a_confound(plan_design: PlanDesign) -> None:
+    text = LONGER.replace("n_steps = 60", "warmup = 15")
+    with pytest.raises(ConfoundError, match="training.warmup is 5 in plain, 15 in longer"):
+        plan_design(text)
 
 
 def test_a_warm_up_past_the_end_is_refused(plan_design: PlanDesign) -> None:

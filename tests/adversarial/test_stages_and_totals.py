@@ -35,8 +35,11 @@ def test_three_times_the_tokens_are_not_compared_without_a_budget(plan_design) -
 
 def test_a_budget_is_offered_with_what_would_meet_it(plan_design) -> None:
     offered = "say which of them is made equal over all stages, such as budget = 'tokens_read'"
-    fewer = ", with fewer steps in the stages of more before its last, which read as much as all"
-    why = re.escape(' of plain, or why none is: allow = { tokens_read = "why" }')
+    fewer = "; the stages of more before its last read as much as all of plain, so write baseline"
+    why = re.escape(
+        " = 'more', whose budget moves the steps of plain and leaves its stages as they are, or why"
+        ' none is: allow = { tokens_read = "why" }'
+    )
     with pytest.raises(SpecError, match=offered + fewer + why):
         plan_design(more(""))
     shorter = more("") + "stages.0.training = { n_steps = 6, warmup = 1 }\n"
@@ -47,7 +50,8 @@ def test_a_budget_is_offered_with_what_would_meet_it(plan_design) -> None:
 
 
 def test_a_budget_that_the_first_stage_uses_up_is_refused(plan_design) -> None:
-    with pytest.raises(SpecError, match="the stages of more before its last come to"):
+    said = "the stages of more before its last come to .*; write baseline = 'more', whose budget"
+    with pytest.raises(SpecError, match=said):
         plan_design(more('budget = "tokens_read"'))
 
 
@@ -63,3 +67,35 @@ def test_a_budget_over_all_stages_is_the_honest_twin(plan_design) -> None:
     assert {arm.name: arm.total("tokens_read") for arm in plan.arms}["plain"] == pytest.approx(
         plan.arms[0].total("tokens_read")
     )
+
+
+WRITTEN = """
+factor = "stages.1"
+budget = "training_flops"
+[[base.stages]]
+kind = "pretrain"
+training = { n_steps = 12 }
+[arms.plain]
+stages.1 = { kind = "adapt", objective = "prefix", training = { n_steps = 24, warmup = 4 } }
+[arms.other]
+stages.1 = { kind = "adapt", objective = "causal", training = { n_steps = 24, warmup = 4 } }
+"""
+
+
+def test_a_budget_moves_the_steps_of_stages_that_arms_write_alike(plan_design) -> None:
+    plan = plan_design(WRITTEN)
+    assert [one.factors for one in plan.judged] == [("stages.1.objective",)]
+    totals = [arm.total("training_flops") for arm in plan.arms]
+    assert totals[0] == pytest.approx(totals[1], rel=0.02)
+
+
+def test_a_budget_moves_no_steps_that_arms_write_otherwise(plan_design) -> None:
+    sly = WRITTEN.replace(
+        '"causal", training = { n_steps = 24', '"causal", training = { n_steps = 48'
+    )
+    said = (
+        r"factor: arms differ in stages\.1\.training\.n_steps, which budget = 'training_flops' moves;"
+        " write the same in every arm, or leave the budget out"
+    )
+    with pytest.raises(SpecError, match=said):
+        plan_design(sly)

@@ -296,8 +296,8 @@ SLIPS = [
             "arms.full.training": {"n_steps": 3},
         },
         (
-            "factor: arms differ in training.n_steps, which budget = 'tokens_read' moves; leave the"
-            " budget out"
+            "factor: arms differ in training.n_steps, which budget = 'tokens_read' moves; write the"
+            " same in every arm, or leave the budget out"
         ),
     ),
 ]

@@ -87,9 +87,19 @@ def _describe_choice(first: PlannedArm, arm: PlannedArm) -> str:
     if round(budget_steps(name, first, arm, first.n_steps)) >= 1:
         return choice
     return (
-        f"{choice}, with fewer steps in the stages of {arm.name} before its last, which read as"
-        f" much as all of {first.name}"
+        f"{choice}; the stages of {arm.name} before its last read as much as all of {first.name},"
+        f" so {_describe_longest(first, arm)}"
     )
+
+
+def _describe_longest(first: PlannedArm, arm: PlannedArm) -> str:
+    """How a budget can be met that the earlier stages of an arm fill: by that of the arm."""
+    if len(arm.run.stages) > len(first.run.stages):
+        return (
+            f"write baseline = {arm.name!r}, whose budget moves the steps of {first.name} and"
+            " leaves its stages as they are"
+        )
+    return f"train those for less, or {first.name} for longer"
 
 
 def require_room_for_last_stage(
@@ -100,8 +110,7 @@ def require_room_for_last_stage(
         before = arm.total(budget) - getattr(arm.step_cost, budget) * arm.n_steps
         raise SpecError(
             f"budget = {budget!r} is that of {first.name}, {goal:,.0f}, and the stages of"
-            f" {arm.name} before its last come to {before:,.0f}; train those for less, or"
-            f" {first.name} for longer"
+            f" {arm.name} before its last come to {before:,.0f}; {_describe_longest(first, arm)}"
         )
 
 

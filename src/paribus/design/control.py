@@ -25,6 +25,7 @@ from paribus.record.disk import file_sha256
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.corpus import ByteTokenizer, Corpus
 from paribus.spec.design import ArmPair, Design, compared_pairs, declared_paths
+from paribus.spec.training import scaled_training
 
 MARKS_WORST_FIRST = (
     Mark.CONFOUND,
@@ -36,6 +37,8 @@ FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
 MASK_PATH = "architecture.mask"
 RATE_PATH = "training.optimizer.rate"
+WARMUP_PATH = "training.warmup"
+SCALED_NOTE = "in proportion to the steps"
 SOURCES_PATH = "corpus.sources"
 TABLE_VALUE = "a table"  # stands for the value of a field that is nothing in another arm
 MAX_VALUE_CHARACTERS = 60  # of a value in a message
@@ -57,6 +60,7 @@ def judge_pairs(
         first, second = by_name[one], by_name[other]
         own = pair_findings(first, second, paths, refusal) | _equal_tokenizers(first, second)
         own |= _mask_of_added_encoder(first, second, own)
+        own |= _equal_warmup_shares(first, second)
         if open_text is not None:
             own |= _equal_texts(first, second, own, open_text)
         findings[one, other] = begin_findings(first, second, paths, own)
@@ -99,6 +103,22 @@ def _mask_of_added_encoder(
         return {}
     note = f"the encoder of {arm.name} reads the input in both directions, as prefix does"
     return {MASK_PATH: FieldFinding(Mark.FOLLOWS, note, ENCODER_PATH)}
+
+
+def _equal_warmup_shares(first: Arm, second: Arm) -> dict[str, FieldFinding]:
+    """A warm-up that has the same share of other steps, to a whole step of the shorter run, is one
+    recipe over another number of steps.
+    """
+    findings = {}
+    for number, stages in enumerate(zip(first.run.stages, second.run.stages, strict=False)):
+        short, long = sorted([stage.training for stage in stages], key=lambda one: one.n_steps)
+        share = scaled_training(long, short.n_steps).warmup
+        if short.n_steps == long.n_steps or short.warmup == long.warmup or short.warmup == 0:
+            continue
+        if short.warmup == share:
+            path = f"stages.{number}.training.warmup" if first.numbers_stages else WARMUP_PATH
+            findings[path] = FieldFinding(Mark.MATCHED, SCALED_NOTE)
+    return findings
 
 
 def _equal_texts(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import ceil
 
 from paribus.design.arms import Arm
+from paribus.design.control import SCALED_NOTE
 from paribus.design.quantities import PlannedArm
 from paribus.design.trials import has_path
 from paribus.errors import SpecError
@@ -23,7 +24,6 @@ from paribus.spec.training import (
     steps_of_share,
 )
 
-SCALED_NOTE = "in proportion to the steps"
 # Updates of a sweep run, or half of those that its run has. With fewer, a warm-up of a fifth is
 # under four steps, and the best rate is the one that comes down fastest, not that of the run.
 MIN_SWEEP_STEPS = 20

@@ -104,8 +104,8 @@ def overruled_faults(design: Design) -> Iterator[str]:
         for path in _stage_paths(design, (STEPS_PATH,)):
             if _is_compared(design, path):
                 yield (
-                    f"factor: arms differ in {path}, which budget = {design.budget!r} moves; leave"
-                    " the budget out"
+                    f"factor: arms differ in {path}, which budget = {design.budget!r} moves; write"
+                    " the same in every arm, or leave the budget out"
                 )
 
 
@@ -133,11 +133,11 @@ def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
 
 
 def _is_compared(design: Design, path: str) -> bool:
-    """Is a path of the factor, and does an arm write it? Where a whole stage is the factor, do
-    arms with as many stages differ in it?
+    """Is a path of the factor, and does an arm write it? Where a whole table is the factor, do
+    arms with as many stages differ in it, as they are written?
     """
-    inside = any(_paths_overlap(path, own) for own in declared_paths(design))
-    if not inside:
+    declared = declared_paths(design)
+    if not any(_paths_overlap(path, own) for own in declared):
         return False
     tables = [indexed_stages(table) for table in arm_tables(design).values()]
     if not any(path in leaves_of(table) for table in tables):
@@ -147,6 +147,6 @@ def _is_compared(design: Design, path: str) -> bool:
         merged = without_left_out_stages(merge_tables(indexed_stages(design.base), table))
         size = len(merged.get("stages", ()))
         values_by_size.setdefault(size, []).append(leaves_of(merged).get(path))
-    if len(values_by_size) == 1:
+    if len(values_by_size) == 1 and path in declared:
         return True
     return any(value != values[0] for values in values_by_size.values() for value in values)
