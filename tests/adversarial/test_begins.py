@@ -15,7 +15,7 @@ from sly_designs import plan_table, sly_table
 
 import paribus as pb
 from paribus.design import Plan, find_design, make_plan
-from paribus.errors import ConfoundError
+from paribus.errors import ConfoundError, SpecError
 from paribus.workspace import Execution, Workspace
 
 PlanBegun = Callable[..., Plan]
@@ -317,3 +317,17 @@ def test_drawn_weights_read_bytes_as_a_checkpoint_does(
     )
     with pytest.raises(ConfoundError, match=cure):
         plan_of_weights(one, one, runs, study_cache, **bpe)
+
+
+def test_a_whole_run_is_answered_with_its_last_checkpoint(
+    checkpoints: dict[str, Path], study_cache: Path
+) -> None:
+    table = sly_table('factor = "begin"')
+    del table["base"]["architecture"]
+    arms = {"plain": {"architecture": ARCHITECTURE}, "other": {"begin": "first"}}
+    runs = checkpoints["first"].parents[2]
+    name, design = find_design({**table, "arms": arms})
+    execution = Execution(Workspace(runs, study_cache, "cpu"))
+    said = f"begin from a checkpoint: begin = '{checkpoints['first']}' in other; or name what"
+    with pytest.raises(SpecError, match=re.escape(said)):
+        make_plan(design, name, None, execution, show_progress=False)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from paribus.errors import SpecError
+from paribus.errors import ConfoundError, SpecError
 from paribus.record import Mark
 
 MORE = """
@@ -94,8 +94,29 @@ def test_a_budget_moves_no_steps_that_arms_write_otherwise(plan_design) -> None:
         '"causal", training = { n_steps = 24', '"causal", training = { n_steps = 48'
     )
     said = (
-        r"factor: arms differ in stages\.1\.training\.n_steps, which budget = 'training_flops' moves;"
-        " write the same in every arm, or leave the budget out"
+        r"factor: arms differ in stages\.1\.training\.n_steps, which budget = 'training_flops'"
+        " moves; write the same in every arm, or leave the budget out"
     )
     with pytest.raises(SpecError, match=said):
+        plan_design(sly)
+
+
+def test_another_first_stage_is_offered_the_budget_that_moves_no_last_stage(plan_design) -> None:
+    text = WRITTEN.replace('"stages.1"', '"stages.0.objective"').replace('"causal"', '"prefix"')
+    text = text.replace("[arms.other]", '[arms.other]\nstages.0.objective = "causal"')
+    text = text.replace('budget = "training_flops"', "")
+    with pytest.raises(SpecError, match="such as budget = 'bytes_read'"):
+        plan_design(text)
+    plan = plan_design(f'budget = "bytes_read"\n{text}')
+    assert {arm.n_steps for arm in plan.arms} == {24}
+    assert [one.factors for one in plan.judged] == [("stages.0.objective",)]
+
+
+def test_longer_training_before_one_stage_more_is_answered_with_the_other_baseline(
+    plan_design,
+) -> None:
+    text = more('budget = "tokens_read"', 60).replace('"stages.1"', '["stages.1", "stages.0"]')
+    sly = text + "stages.0.training = { n_steps = 36 }\n"
+    said = "with the same n_steps in the stages that both have, baseline = 'more' and a budget"
+    with pytest.raises(ConfoundError, match=f"differs in 3 factors: .*{said}"):
         plan_design(sly)

@@ -354,6 +354,10 @@ NOT_THERE = {
     "onlyconfig": "onlyconfig is a Hugging Face folder, not a checkpoint or a run",
     "onlyspec": "onlyspec/weights.safetensors does not exist; give a folder that holds it",
     "study": "study is a study in runs/studies; name one of its runs, which `paribus runs` lists",
+    "runs/first/checkpoints": (
+        "runs/first/checkpoints holds the checkpoints of a run; name one of them, such as"
+        " runs/first/checkpoints/step-"
+    ),
     "begun": "runs/begun has no complete checkpoint; train it further",
 }
 

@@ -92,7 +92,7 @@ def test_text_that_could_have_been_equal_is_a_confound_under_a_budget_of_tokens(
 ) -> None:
     said = (
         r"bytes_read in all is \d+ in decoder, \d+ in encoder-decoder, but corpus, tokenizer and"
-        r" objective are equal, "
+        r" objective of the last stage are equal, "
         r"so the text could be equal too \(encoder-decoder against decoder .* equal bytes would"
         r" give it"
         r" 16 steps\); "

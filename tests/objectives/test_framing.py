@@ -281,7 +281,7 @@ def test_an_item_without_tokens_is_refused_by_name() -> None:
             MaskedLM(),
             (
                 "is 'masked', which gives no likelihood .* from what follows it too; measure it"
-                " with 'pseudo'"
+                " with 'pseudo' where every arm fills masks; .* the yardstick 'head', after a last"
             ),
         ),
         (
@@ -311,7 +311,8 @@ def test_what_has_no_likelihood_is_refused_with_the_reason(
 
 def test_what_fills_no_masks_has_no_pseudo_likelihood() -> None:
     with pytest.raises(
-        SpecError, match=r"is 'causal', which was not trained to fill masks, .*; use 'halves'"
+        SpecError,
+        match=r"is 'causal', which was not trained to fill masks, .*; use 'halves' .* 'head'",
     ):
         answering_component(CausalLM(), "pseudo-likelihood")
 

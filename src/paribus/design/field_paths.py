@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from paribus.design.arms import Arm
 from paribus.design.begin_differences import BEGIN_PATH
@@ -14,7 +15,10 @@ from paribus.design.quantities import MACHINE_QUANTITIES, QUANTITIES, full_quant
 from paribus.design.trials import ABSENT
 from paribus.errors import MAX_LISTED, SpecError, describe_first
 from paribus.record import ControlLine, Mark
+from paribus.record.checkpoint_choice import RUNS
+from paribus.record.checkpoints import latest_checkpoint
 from paribus.record.control_table import CUT_CONTEXTS, TRAINED_ITEMS
+from paribus.record.file_names import CHECKPOINTS
 from paribus.spec.design import MATCH_PATH, Design
 from paribus.spec.spelling import path_advice
 
@@ -24,8 +28,9 @@ MIN_WORDS, MIN_CHARACTERS = 3, 10  # of a reason
 ITEM_LINES = (CUT_CONTEXTS, TRAINED_ITEMS)
 
 
-def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
-    """SpecError where a factor or an allowance names nothing that could differ.
+def require_known_paths(design: Design, arms: Sequence[Arm], runs: Path = RUNS) -> None:
+    """SpecError where a factor or an allowance names nothing that could differ; `runs` has the runs
+    that arms begin from.
 
     What the levels of a factorial write is read with each arm, and refused there.
     """
@@ -41,10 +46,11 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
                 f" differs: {_differing_fields(arms, 'architecture.')}"
             )
         if path == BEGIN_PATH and any(arm.run.inherited_folders for arm in arms):
+            checkpoints = _describe_checkpoints(arms, runs)
             return (
                 f"factor {path!r} is no field of arms that begin from a whole run, for they have"
-                f" its stages as their own; name what differs: {_differing_fields(arms)}, or begin"
-                " from a checkpoint of each run"
+                f" its stages as their own; begin from a checkpoint: {checkpoints}; or name what"
+                f" differs: {_differing_fields(arms)}"
             )
         advice = path_advice(path, fields)
         return (
@@ -79,6 +85,18 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     ]
     if problems:
         raise SpecError(problems)
+
+
+def _describe_checkpoints(arms: Sequence[Arm], runs: Path) -> str:
+    """What each arm that begins from a whole run could write instead: its last checkpoint."""
+    lines = []
+    for arm in arms:
+        if arm.run.inherited_folders:
+            checkpoints = runs / arm.run.inherited_folders[-1] / CHECKPOINTS
+            last = latest_checkpoint(checkpoints).checkpoint
+            folder = checkpoints if last is None else last.folder
+            lines.append(f"begin = {str(folder)!r} in {arm.name}")
+    return " and ".join(lines)
 
 
 def _differing_fields(arms: Sequence[Arm], start: str = "") -> str:

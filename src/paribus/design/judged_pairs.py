@@ -137,7 +137,7 @@ def describe_compounds(
             f"{subject} {one.description}; judge arms that differ in one, or say why all of them"
             f' are meant: compound = {{ "{name}" = "why" }}{_describe_equal_values(one, by_name)}'
             f"{_describe_usual_fields(one, by_name)}{_describe_near_size(one, sizes)}"
-            f"{_describe_one_tokenizer(one, by_name)}"
+            f"{_describe_one_tokenizer(one, by_name)}{_describe_other_baseline(one, by_name)}"
         )
     return tuple(problems)
 
@@ -150,6 +150,21 @@ def _describe_one_tokenizer(one: JudgedDifference, arms: Mapping[str, Arm]) -> s
     return (
         '; one tokenizer for both: corpus.tokenizer = { kind = "file", path ='
         f' "…/tokenizer.json" }} in {drawn[0].name}, the file in the folder of the checkpoint'
+    )
+
+
+def _describe_other_baseline(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
+    """How arms of unequal numbers of stages have equal totals though both train as long before."""
+    if one.arm is None or one.against is None:
+        return ""
+    short, long = sorted([arms[one.arm], arms[one.against]], key=lambda arm: len(arm.run.stages))
+    earlier = range(len(short.run.stages))
+    is_moved = any(f"stages.{number}.training.n_steps" in one.factors for number in earlier)
+    if len(short.run.stages) == len(long.run.stages) or not is_moved:
+        return ""
+    return (
+        f"; with the same n_steps in the stages that both have, baseline = {long.name!r} and a"
+        f" budget, the budget moves the steps of {short.name}"
     )
 
 

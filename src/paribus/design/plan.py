@@ -215,7 +215,7 @@ def make_plan(
     seeds = reported_seeds(design, n_seeds)
     opener = partial(open_begin, runs=execution.workspace.runs_folder)
     arms = arms_of(design, opener)
-    require_known_paths(design, arms)
+    require_known_paths(design, arms, execution.workspace.runs_folder)
     require_reasons(design)
     require_seen_sources(design, arms)
     require_unseen_tasks(design, arms)
@@ -335,8 +335,10 @@ def _require_equal_totals(arms: Sequence[PlannedArm]) -> None:
     totals: dict[int, dict[str, dict[str, float]]] = {}
     for arm in arms:
         totals.setdefault(len(arm.run.stages), {})[arm.name] = _step_totals(arm)
-    for own in totals.values():
-        require_choice("budget", get_args(Budget), own, "'tokens_read'")
+    for n_stages, own in totals.items():
+        # what differs in an earlier stage is not to change how much text the last one reads
+        proposed = "bytes_read" if n_stages > 1 else "tokens_read"
+        require_choice("budget", get_args(Budget), own, repr(proposed))
 
 
 def _step_totals(arm: PlannedArm) -> dict[str, float]:

@@ -91,10 +91,9 @@ def describe_text_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
         is_confound = line.mark == Mark.CONFOUND and line.allowed is None
         if line.path == BYTES_LINE and is_confound:
             problems.append(
-                f"{line.path} is {_describe_values(line)}, but corpus, tokenizer and objective are"
-                f" equal, so the text could be equal too ({line.note}); use budget ="
-                " 'bytes_read', or"
-                " list bytes_read under allow with a reason"
+                f"{line.path} is {_describe_values(line)}, but corpus, tokenizer and objective of"
+                f" the last stage are equal, so the text could be equal too ({line.note}); use"
+                " budget = 'bytes_read', or list bytes_read under allow with a reason"
             )
     return tuple(problems)
 

@@ -261,7 +261,8 @@ def _collect_differences(
             )
         else:
             alone = {key: one[key] if key in one else other[key]}
-            dependents.update(dict.fromkeys(leaves_of(alone, path), f"{path}.kind"))
+            owner = f"{path}.kind" if path else "kind"
+            dependents.update(dict.fromkeys(leaves_of(alone, path), owner))
 
 
 def _without_unused_width(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:

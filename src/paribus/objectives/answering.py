@@ -14,6 +14,10 @@ from paribus.spec.objectives import (
     components_of,
 )
 
+_ACROSS_OBJECTIVES = (
+    "arms that fill masks are measured beside others by the yardstick 'head', after a last stage"
+    " that trains one in every arm (objective 'labels' or 'tags')"
+)
 PREFERRED_KINDS = ("continuation", "prefix", "seq2seq", "causal", "spans", "last_token")
 _WHY_NOT = {
     "masked": "a masked token is predicted from what follows it too",
@@ -62,7 +66,7 @@ def _span_length(component: MixtureComponent) -> float:
 def _describe_no_likelihood(objective: Objective) -> str:
     kinds = _objective_kinds(objective)
     if "masked" in kinds:
-        advice = "measure it with 'pseudo', beside its like"
+        advice = f"measure it with 'pseudo' where every arm fills masks; {_ACROSS_OBJECTIVES}"
     elif {"labels", "tags"}.intersection(kinds):
         advice = "measure the labels that it gives, or the stage before"
     else:
@@ -87,5 +91,6 @@ def _objective_kinds(objective: Objective) -> list[str]:
 def _describe_no_masks(objective: Objective) -> str:
     return (
         f"objective.kind is {objective.kind!r}, which was not trained to fill masks, as the"
-        " yardstick 'pseudo' asks; use 'halves', or an objective such as 'masked'"
+        " yardstick 'pseudo' asks; use 'halves' where no arm fills masks, or an objective such as"
+        f" 'masked'; {_ACROSS_OBJECTIVES}"
     )

@@ -93,6 +93,8 @@ def _describe_no_checkpoint(path: Path, runs: Path) -> str:
         )
     if (path / SPEC_FILE).is_file():
         return f"{path / WEIGHTS_FILE} does not exist; give a folder that holds it"
+    if path.name == CHECKPOINTS and (last := latest_checkpoint(path).checkpoint) is not None:
+        return f"{path} holds the checkpoints of a run; name one of them, such as {last.folder}"
     return (
         f"{path} is neither a checkpoint nor a run; give one of them, or the name of a run in"
         f" {runs}"
