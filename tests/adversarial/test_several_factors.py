@@ -375,6 +375,36 @@ def components(*entries: str) -> str:
                 "objective.components.2.objective.rate",
             ),
         ),
+        (
+            "objective.components",
+            components(PARTS),
+            components(PARTS, '{ objective = { kind = "spans", rate = 0.9 }, mode = "R" }'),
+            (
+                "objective.components.2 (spans, 25 % of the weight)",
+                "objective.components.2.mode",
+                "objective.components.2.objective.rate",
+            ),
+        ),
+        (
+            "objective.components",
+            components('{ objective = "causal" }'),
+            components('{ objective = { kind = "prefix", least = 0.7, most = 0.75 } }'),
+            ("objective.components.0.objective", "objective.components.0.objective.least"),
+        ),
+        (
+            "objective.components",
+            components('{ objective = "causal" }'),
+            components('{ objective = "prefix" }'),
+            ("objective.components.0.objective",),
+        ),
+        (
+            "objective",
+            'objective = { kind = "prefix", least = 0.7 }',
+            components(
+                '{ objective = "causal" }', '{ objective = { kind = "prefix", least = 0.7 } }'
+            ),
+            ("objective (causal, 50 % of the weight)",),
+        ),
     ],
 )
 def test_each_entry_more_counts_and_weights_by_their_shares(
@@ -399,3 +429,32 @@ def test_another_kind_of_a_source_is_named_as_one(plan_design) -> None:
     kind = 'corpus.sources = [{ kind = "copy", n_documents = 400, form = "text" }]'
     with pytest.raises(ConfoundError, match=r"factors: .*corpus\.sources\.0\.kind"):
         plan_design(LISTS.format("corpus.sources", "", kind))
+
+
+EARLIER = """
+factor = "stages.0.corpus.sources"
+match = "nothing"
+budget = "tokens_read"
+primary.measure = { kind = "pairs", n_items = 4 }
+[[base.stages]]
+objective = "causal"
+corpus = { sources = [{ kind = "sort", n_documents = 400, form = "text" }] }
+[[base.stages]]
+kind = "tune"
+objective = "seq2seq"
+corpus = { sources = [{ kind = "copy", n_documents = 400 }] }
+training.length = 100
+[arms.plain]
+[arms.other]
+stages.0.corpus.sources = [{ kind = "reverse", n_documents = 400, form = "text"%s }]
+"""
+
+
+def test_phrasings_that_one_kind_of_source_writes_count(plan_design) -> None:
+    (one,) = plan_design(EARLIER % "").judged
+    assert one.factors == ("stages.0.corpus.sources.0.kind",)
+    said = (
+        r"2 factors: stages\.0\.corpus\.sources\.0\.kind, stages\.0\.corpus\.sources\.0\.phrasings;"
+    )
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(EARLIER % ', phrasings = ["turn {source} round: "]')

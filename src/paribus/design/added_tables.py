@@ -21,7 +21,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from paribus.design.arms import Arm
-from paribus.design.trials import added_entry, differing_fields, entry_paths
+from paribus.design.trials import added_entry, differing_fields, entry_partners, entry_paths
 from paribus.errors import SpecError
 from paribus.masks import Nothing
 from paribus.masks.rules import Causal, Full
@@ -29,7 +29,7 @@ from paribus.spec.architecture import Encoder
 from paribus.spec.base import Spec
 from paribus.spec.begin_reading import DERIVED_SIZES
 from paribus.spec.design import Design, Table, control_arm
-from paribus.spec.objectives import Mixture, Preference
+from paribus.spec.objectives import Mixture, MixtureComponent, Preference
 from paribus.spec.reading import load, presets
 from paribus.spec.stages import Stage, stage_architectures
 from paribus.spec.training import BOOKKEEPING, SEEDS, Training
@@ -108,20 +108,74 @@ def _published_value(arm: Arm, path: str) -> Any:
 
 def _departures(arm: str, path: str, own: Any, other: Any) -> Iterator[OwnField]:
     """The departures of what an arm has at a path: all fields of it if the other has nothing there,
-    those of its kind alone if the other is of another kind.
+    those of its kind alone if the other is of another kind, and those that both kinds have and the
+    written form of one leaves out; those of what lies inside where both are of one kind.
     """
     if isinstance(own, tuple):
-        for place, entry in enumerate(own):
-            beside = other[place] if isinstance(other, tuple) and place < len(other) else None
-            if beside is not None and type(entry) is not type(beside):
-                yield from _departures(arm, f"{path}.{place}", entry, beside)
+        if isinstance(other, tuple):
+            yield from _entry_departures(arm, path, own, other)
         return
-    if not isinstance(own, Spec) or type(own) is type(other):
+    if not isinstance(own, Spec):
+        return
+    if type(own) is type(other):
+        for name in type(own).model_fields:
+            yield from _departures(arm, f"{path}.{name}", getattr(own, name), getattr(other, name))
+        return
+    if isinstance(other, Mixture) and own in [one.objective for one in other.components]:
+        return  # it is one of the components
+    if isinstance(own, Mixture) and isinstance(other, Spec):
+        yield OwnField(f"{path}.components", _plain(own.components), arm, is_required=True)
+        yield from _mixture_departures(arm, f"{path}.components", own, other)
         return
     shared = type(other).model_fields if isinstance(other, Spec) else {}
+    written = own.model_dump(mode="json").keys() ^ _written_fields(other)
     for name, field in type(own).model_fields.items():
-        if name not in shared and name != "kind":
-            yield from _field_departures(arm, f"{path}.{name}", getattr(own, name), field)
+        value = getattr(own, name)
+        if name == "kind" or (name in shared and value == getattr(other, name)):
+            continue
+        if name not in shared or name in written:
+            yield from _field_departures(arm, f"{path}.{name}", value, field)
+
+
+def _written_fields(value: Any) -> set[str]:
+    return set(value.model_dump(mode="json")) if isinstance(value, Spec) else set()
+
+
+def _entry_departures(
+    arm: str, path: str, own: tuple[Any, ...], other: tuple[Any, ...]
+) -> Iterator[OwnField]:
+    """The departures of the entries of a list, each beside the other arm's that stands for it; of a
+    component that only this arm has, its mode and what its objective is.
+    """
+    for place, beside in entry_partners(_plain_entries(own), _plain_entries(other)).items():
+        entry = own[place]
+        if beside is not None:
+            yield from _departures(arm, f"{path}.{place}", entry, other[beside])
+        elif isinstance(entry, MixtureComponent):
+            yield from _component_departures(arm, f"{path}.{place}", entry)
+
+
+def _mixture_departures(arm: str, path: str, mixture: Mixture, simple: Any) -> Iterator[OwnField]:
+    """The departures of the components of a mixture, one of which may be the other arm's objective
+    itself.
+    """
+    objectives = [component.objective for component in mixture.components]
+    common = objectives.index(simple) if simple in objectives else None
+    for place, component in enumerate(mixture.components):
+        for field in _component_departures(arm, f"{path}.{place}", component):
+            if place != common or field.path.endswith(".mode"):
+                yield field
+
+
+def _component_departures(arm: str, path: str, component: MixtureComponent) -> Iterator[OwnField]:
+    """The departures of a component that only one arm has: its mode, and what its objective is."""
+    mode = MixtureComponent.model_fields["mode"]
+    yield from _field_departures(arm, f"{path}.mode", component.mode, mode)
+    yield from _departures(arm, f"{path}.objective", component.objective, None)
+
+
+def _plain_entries(entries: tuple[Any, ...]) -> list[Any]:
+    return [one.model_dump(mode="json") if isinstance(one, Spec) else one for one in entries]
 
 
 def _field_departures(arm: str, path: str, value: Any, field: FieldInfo) -> Iterator[OwnField]:

@@ -191,6 +191,19 @@ def _aligned(short: Sequence[Table], long: Sequence[Table]) -> dict[int, int]:
     return partners
 
 
+def entry_partners(own: Sequence[Any], other: Sequence[Any]) -> dict[int, int | None]:
+    """Of each entry of a list the place of the other list's that stands for it; None where there is
+    none. Lists that differ in their order alone, or in no tables, have no entries to compare.
+    """
+    if not _is_list_of_tables(own, other) or sorted(map(str, own)) == sorted(map(str, other)):
+        return {}
+    if len(own) >= len(other):
+        partners = _aligned(other, own)
+        return {place: partners.get(place) for place in range(len(own))}
+    partners = {short: long for long, short in _aligned(own, other).items()}
+    return {place: partners[place] for place in range(len(own))}
+
+
 def _is_equal_entry(one: Table, other: Table) -> bool:
     return {**one, WEIGHT: None} == {**other, WEIGHT: None}
 
