@@ -5,11 +5,13 @@ where the arm differs in one of them, or where the design says why it means all.
 """
 
 import re
+from pathlib import Path
 
 import pytest
 
 from paribus.design.trials import entry_paths
 from paribus.errors import ConfoundError, SpecError
+from paribus.record import Mark
 
 TOGETHER = "; the effect is of all of them together; judge arms that differ in one, or say why"
 WITH = 'architecture.mask = "prefix"\n'  # one honest factor, beside which another is slipped in
@@ -458,3 +460,50 @@ def test_phrasings_that_one_kind_of_source_writes_count(plan_design) -> None:
     )
     with pytest.raises(ConfoundError, match=said):
         plan_design(EARLIER % ', phrasings = ["turn {source} round: "]')
+
+
+OWN_TOKENIZERS = """
+factor = ["corpus.valid", "corpus.sources"]
+match = "nothing"
+budget = "tokens_read"
+[base.corpus]
+sources = [{ kind = "copy", n_documents = 400, form = "text" }]
+tokenizer = { kind = "bpe", n_vocab = 300 }
+[arms.plain]
+[arms.other]
+corpus.valid = 0.3
+"""
+
+
+def test_a_tokenizer_that_each_arm_trains_on_its_own_text_is_a_second_factor(plan_design) -> None:
+    said = (
+        "other against plain differs in 2 factors: corpus.valid, corpus.tokenizer; .*"
+        " each arm trains its own on its own text, and they are not the same; one tokenizer for"
+        r' both: corpus.tokenizer = { kind = "file", path = "…/tokenizer.json" }'
+    )
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(OWN_TOKENIZERS)
+    meant = 'compound = { other = "a text and its tokenizer" }\n'
+    plan = plan_design(meant + OWN_TOKENIZERS)
+    (line,) = [line for line in plan.control_lines if line.path == "corpus.tokenizer.kind"]
+    assert line.mark == Mark.FACTOR
+    assert line.note == "each arm trains its own on its own text, and they are not the same"
+
+
+def test_one_tokenizer_for_two_texts_is_no_factor(plan_design, tmp_path: Path) -> None:
+    """From one file, by bytes, or trained on the same documents with other weights."""
+    sources = 'sources = [{ kind = "translation", n_documents = 400, form = "text" }, %s]'
+    more = '{ kind = "copy", n_documents = 400, form = "text", weight = 2.0 }'
+    weighted = OWN_TOKENIZERS.replace(
+        'sources = [{ kind = "copy", n_documents = 400, form = "text" }]',
+        sources % more.replace("2.0", "1.0"),
+    )
+    weighted = weighted.partition("[arms.other]")[0] + f"[arms.other]\ncorpus.{sources % more}"
+    plan = plan_design(weighted)
+    (one,) = plan.judged
+    assert one.factors == ("corpus.sources.1.weight",)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(plan.arms[0].dataset.tokenizer.json)
+    for table in ('kind = "bytes"', f'kind = "file", path = "{file}"'):
+        (one,) = plan_design(OWN_TOKENIZERS.replace('kind = "bpe", n_vocab = 300', table)).judged
+        assert one.factors == ("corpus.valid",)

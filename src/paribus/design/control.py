@@ -23,7 +23,7 @@ from paribus.masks.rules import Causal, Full, Prefix
 from paribus.record import ControlLine, Mark
 from paribus.record.disk import file_sha256
 from paribus.spec.begin_reading import BeginOpener
-from paribus.spec.corpus import ByteTokenizer, Corpus
+from paribus.spec.corpus import BPETokenizer, ByteTokenizer, Corpus
 from paribus.spec.design import ArmPair, Design, compared_pairs, declared_paths
 from paribus.spec.training import scaled_training
 
@@ -40,6 +40,8 @@ RATE_PATH = "training.optimizer.rate"
 WARMUP_PATH = "training.warmup"
 SCALED_NOTE = "in proportion to the steps"
 SOURCES_PATH = "corpus.sources"
+TOKENIZER_KIND = "corpus.tokenizer.kind"
+OWN_TOKENIZERS = "each arm trains its own on its own text, and they are not the same"
 TABLE_VALUE = "a table"  # stands for the value of a field that is nothing in another arm
 MAX_VALUE_CHARACTERS = 60  # of a value in a message
 FindingsByPair = Mapping[ArmPair, Mapping[str, FieldFinding]]  # of each compared pair, by path
@@ -63,6 +65,7 @@ def judge_pairs(
         own |= _equal_warmup_shares(first, second)
         if open_text is not None:
             own |= _equal_texts(first, second, own, open_text)
+            own |= _own_tokenizers(first, second, open_text)
         findings[one, other] = begin_findings(first, second, paths, own)
     return findings
 
@@ -144,6 +147,22 @@ def _equal_texts(
         if digests[0] == digests[1]:
             findings[path] = FieldFinding(Mark.FOLLOWS, "the same text under two names")
     return findings
+
+
+def _own_tokenizers(
+    first: Arm, second: Arm, open_text: Callable[[Corpus], TokenisedCorpus]
+) -> dict[str, FieldFinding]:
+    """Tokenizers that each arm trains on the text of its own first stage, where that gives two: a
+    factor beside the text.
+    """
+    corpora = [arm.run.stages[0].corpus for arm in (first, second)]
+    if not all(isinstance(corpus.tokenizer, BPETokenizer) for corpus in corpora):
+        return {}
+    one, other = [corpus.model_dump(exclude={"tokenizer"}) for corpus in corpora]
+    if one == other or len({open_text(corpus).tokenizer.json for corpus in corpora}) == 1:
+        return {}
+    place = "stages.0." if first.numbers_stages else ""
+    return {f"{place}{TOKENIZER_KIND}": FieldFinding(Mark.FACTOR, OWN_TOKENIZERS)}
 
 
 def factor_paths(design: Design, arms: Sequence[Arm]) -> tuple[str, ...]:

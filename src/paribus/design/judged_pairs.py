@@ -39,6 +39,8 @@ from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import BEGIN_PATH, begin_factors, unknown_histories
 from paribus.design.control import (
     MAX_VALUE_CHARACTERS,
+    OWN_TOKENIZERS,
+    TOKENIZER_KIND,
     FindingsByPair,
     factor_paths,
     is_rate_path,
@@ -143,7 +145,15 @@ def describe_compounds(
 
 
 def _describe_one_tokenizer(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
-    """What an arm that begins without weights could write to read with the other's tokenizer."""
+    """What arms could write to read with one tokenizer."""
+    table = TOKENIZER_KIND.removesuffix(".kind")
+    own = [name for name in one.factors if name in (table, f"stages.0.{table}")]
+    if own:
+        return (
+            f"; {OWN_TOKENIZERS}; one tokenizer for both:"
+            f' {own[0]} = {{ kind = "file", path = "…/tokenizer.json" }} in every arm, such as the'
+            " file in the folder of a checkpoint"
+        )
     drawn = [arms[name] for name in (one.arm, one.against) if name and not arms[name].run.begin]
     if len(drawn) != 1 or f"{BEGIN_PATH}.tokenizer" not in one.factors:
         return ""
@@ -248,8 +258,11 @@ def _factors_by_pair(
     factors = {}
     for pair, by_path in findings.items():
         first, second = by_name[pair[0]], by_name[pair[1]]
-        paths = []
+        paths, tokenizers = [], dict[str, str]()
         for path, finding in by_path.items():
+            if finding.note == OWN_TOKENIZERS:
+                tokenizers[path] = ""
+                continue
             is_own = finding.mark == Mark.FACTOR and not finding.owner
             if is_own and not (design.tune is not None and is_rate_path(path)):
                 paths.append(path)
@@ -267,6 +280,7 @@ def _factors_by_pair(
                 for inside in _added_factors(path, first, second):
                     if design.tune is None or not is_rate_path(inside):
                         own[inside] = ""
+        own |= tokenizers
         for field in own_fields(first, second):
             if field.counts and field.path not in (*design.factor, *own):
                 own[field.path] = ""
