@@ -368,7 +368,7 @@ OWN_KINDS = {
         "{}",
         '{ kind = "experts", n_experts = 4, n_active = 1, activation = "gelu_tanh", gated = false',
         ', balance = { kind = "batch", weight = 1000.0 }',
-        "feed_forward.balance, feed_forward.balance.weight",
+        "feed_forward.balance",
     ),
     "positions": (
         "architecture.positions",
@@ -439,10 +439,89 @@ def test_what_a_kind_has_of_its_own_counts_where_it_is_not_as_it_comes(
     path, _, _, _, fields = OWN_KINDS[name]
     short = path.removeprefix("architecture.").removeprefix("training.")
     said = re.escape(f"{fields.count(',') + 2} factors: {short}, {fields}{TOGETHER}")
-    with pytest.raises(ConfoundError, match=said + r".*; kinds as they come: .* in other"):
+    with pytest.raises(ConfoundError, match=said + r".*; or kinds as they come: .* in other"):
         plan_design(_own_design(name, is_sly=True))
     (one,) = plan_design(_own_design(name, is_sly=False)).judged
     assert one.factors == (short,)
+
+
+def test_a_table_that_is_named_in_the_factor_does_not_free_what_is_in_it(plan_design) -> None:
+    """The balance and its weight are one choice, but a weight beside a balance that is meant is
+    another.
+    """
+    named = '["architecture.feed_forward", "architecture.feed_forward.balance"]'
+    with pytest.raises(
+        ConfoundError, match=r"factors: feed_forward, feed_forward\.balance\.weight;"
+    ):
+        plan_design(_own_design("balance", is_sly=True, factor=named))
+    usual = _own_design("balance", is_sly=True, factor=named).replace(
+        "weight = 1000.0", "weight = 0.01"
+    )
+    (one,) = plan_design(usual).judged
+    assert one.factors == ("feed_forward",)
+    assert 'feed_forward.balance = "batch" in other' in one.details
+
+
+SCHEDULES = """
+factor = "training.schedule"
+[arms.plain]
+training.schedule = { kind = "cosine", floor = FLOOR }
+[arms.other]
+training.schedule = "KIND"
+"""
+
+
+@pytest.mark.parametrize("kind", ["trapezoid", "constant"])
+def test_a_cosine_that_comes_down_to_nothing_is_one_factor(plan_design, kind: str) -> None:
+    schedules = SCHEDULES.replace("KIND", kind)
+    for floor in ("0.0", "0.1"):
+        (one,) = plan_design(schedules.replace("FLOOR", floor)).judged
+        assert one.factors == ("schedule",)
+    with pytest.raises(
+        ConfoundError, match=r"factors: schedule, schedule\.floor; .* besides: \"train"
+    ):
+        plan_design(schedules.replace("FLOOR", "0.9"))
+
+
+def test_rates_that_nobody_tunes_are_told_that_a_sweep_finds_them(plan_design) -> None:
+    design = """
+    factor = "training.optimizer"
+    [arms.plain]
+    [arms.other]
+    training.optimizer = { kind = "adafactor", decay = 0.1, rate = RATE }
+    """
+    said = r"optimizer\.rate; .*; rates that a sweep finds for each arm: leave out tune = false"
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(design.replace("RATE", "0.5"))
+    (one,) = plan_design(design.replace("RATE", "0.01")).judged
+    assert one.factors == ("optimizer",)
+
+
+def test_a_default_that_a_stage_refuses_is_not_proposed(plan_design) -> None:
+    """Texts in the form of pairs come by default, and a stage of turns takes conversations."""
+    design = """
+    factor = "stages.1"
+    allow = { "tokens_read in all" = "what the stage reads is asked" }
+    [[base.stages]]
+    kind = "pretrain"
+    [arms.plain]
+    [arms.plain.stages.1]
+    kind = "adapt"
+    corpus.sources = ["python-docs"]
+    training = { n_steps = 6, warmup = 1 }
+    [arms.other]
+    [arms.other.stages.1]
+    kind = "instruct"
+    objective = "seq2seq"
+    corpus.sources = [{ kind = "copy", n_documents = 400, form = "conversations" }]
+    training = { n_steps = 6, warmup = 1 }
+    """
+    with pytest.raises(ConfoundError) as refusal:
+        plan_design(design)
+    said = str(refusal.value)
+    assert '"stages.1.corpus.sources.0.form"' in said
+    assert "kinds as they come: stages.1.corpus.sources.0.n_documents = 100000 in other" in said
+    assert 'form = "pairs"' not in said
 
 
 def test_a_field_of_a_kind_counts_in_the_baseline_too(plan_design) -> None:
@@ -458,7 +537,9 @@ def test_a_field_of_a_kind_counts_in_the_baseline_too(plan_design) -> None:
 d_rotary = 4, d_value = 8 }
     """
     said = (
-        r"attention, attention\.score_scale; .*: no architecture\.attention\.score_scale in plain"
+        r"attention, attention\.score_scale; .*name that field in factor besides:"
+        r' "architecture\.attention\.score_scale"; or kinds as they come: no'
+        r" architecture\.attention\.score_scale in plain"
     )
     with pytest.raises(ConfoundError, match=said):
         plan_design(attention)

@@ -135,3 +135,36 @@ def test_one_size_in_a_list_is_that_size(plan_design: Any) -> None:
         match = f'match = {{ by = {by}, moves = "d_ff" }}\n'
         plans.append(plan_design(match + GATED))
     assert plans[0].design_fingerprint == plans[1].design_fingerprint
+
+
+ENCODER = """
+factor = "architecture.encoder"
+budget = "tokens_read"
+allow = { "cut contexts" = "windows are asked about" }
+[arms.plain]
+[arms.other]
+architecture.encoder = {}
+"""
+WIDE = """
+factor = "architecture.feed_forward.gated"
+budget = "tokens_read"
+[arms.plain]
+[arms.other]
+architecture.feed_forward.gated = true
+"""
+
+
+@pytest.mark.parametrize(
+    ("design", "proposed"),
+    [(ENCODER, "training_flops"), (WIDE, "non_embedding_parameters")],
+)
+def test_a_message_proposes_a_match_that_the_arms_can_be_brought_to(
+    plan_design: Any, design: str, proposed: str
+) -> None:
+    """Feed-forward layers cannot pay for the weights of an encoder, but for its work they can."""
+    with pytest.raises(SpecError, match="match is missing") as refusal:
+        plan_design(design)
+    match = str(refusal.value).partition("such as ")[2].partition(", or match = 'nothing'")[0]
+    assert match == f"match = {{ by = '{proposed}', moves = ['d_ff'] }}"
+    (one,) = plan_design(f"{match}\n{design}").judged
+    assert len(one.factors) == 1

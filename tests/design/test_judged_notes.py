@@ -108,3 +108,34 @@ def test_answers_of_so_many_tokens_need_one_tokenizer(study_cache: Path) -> None
     with pytest.raises(SpecError, match=said):
         plan_text(GENERATED.format(most="max_tokens = 6"), study_cache)
     assert plan_text(GENERATED.format(most=""), study_cache).judged
+
+
+def test_what_padding_adds_to_the_work_of_an_encoder_stands_beside_the_pair(
+    study_cache: Path,
+) -> None:
+    pairs = """
+    factor = "architecture.encoder"
+    match = { by = "training_flops", moves = ["d_ff"], tolerance = 0.02 }
+    budget = "tokens_read"
+    primary = { measure = { kind = "pairs", n_items = 4 }, margin = 0.1 }
+    allow = { "cut contexts" = "windows are asked about" }
+    [base]
+    objective = "seq2seq"
+    corpus.sources = [{ kind = "copy", n_documents = 400, min_length = 4, max_length = 8 }]
+    [arms.plain]
+    [arms.other]
+    architecture.encoder = { n_layers = ENCODER }
+    """
+    (one,) = plan_text(pairs.replace("ENCODER", "2"), study_cache).judged
+    (said,) = [detail for detail in one.details if "FLOPs in all" in detail]
+    assert said.endswith(" × the positions with padding")
+    assert said in one.description
+    plain = pairs.replace(
+        "architecture.encoder = { n_layers = ENCODER }", "architecture.norm = 'rms'"
+    )
+    plain = plain.replace(
+        '"architecture.encoder"', '["architecture.norm", "architecture.norm.eps"]'
+    )
+    plain = plain.replace("'rms'", "{ kind = 'rms', eps = 1e-5 }")
+    (one,) = plan_text(plain, study_cache).judged
+    assert not any("FLOPs in all" in detail for detail in one.details)

@@ -40,6 +40,7 @@ STAGE_TRAINING = re.compile(r"stages\.(\d+)\.training\.(.+)")
 # of a stage's training, what makes it another stage, or moves no weight
 OWN_OF_STAGE = ("n_steps", "warmup", *SEEDS, *BOOKKEEPING)
 KIND = ".kind"
+FLOOR = "training.schedule.floor"
 # sizes that follow from others or are written for each design; pairs are compared in size anyway
 OWN_SIZES = ("architecture.feed_forward.d_expert", "corpus.tokenizer.n_vocab")
 
@@ -58,10 +59,12 @@ class OwnField:
     @property
     def counts(self) -> bool:
         """Does it count by itself? What must be written does not, nor what the arm's preset says,
-        nor a size, nor the share of a component, which stands beside its name.
+        nor a size, nor the share of a component, which stands beside its name, nor a schedule that
+        comes down to nothing.
         """
         is_share = ".components." in self.path and self.path.endswith(".weight")
-        is_given = self.is_required or self.is_published or is_share
+        comes_to_nothing = self.path.endswith(FLOOR) and self.value == 0
+        is_given = self.is_required or self.is_published or is_share or comes_to_nothing
         return not (is_given or self.path.endswith(OWN_SIZES))
 
     @property

@@ -17,6 +17,7 @@ from paribus.spec.contrasts import Weights, default_contrasts, opposed_arms
 from paribus.spec.design import ArmPair, Design, arm_levels, declared_contrasts
 from paribus.train.parent import name_of_run
 
+PADDED = ("positions_computed", "training_flops")
 # totals of a run, and what an arm does with more or less of it
 TOTALS = {
     "bytes_read": "reads {:.3g} × the bytes of text",
@@ -28,26 +29,27 @@ def note_judged(
     judged: Sequence[JudgedDifference], design: Design, arms: Sequence[PlannedArm]
 ) -> tuple[JudgedDifference, ...]:
     """Each with the totals that differ between its arms by more than 2 %, and with the pair that
-    its runs are compared in already.
+    its runs are compared in already; an encoder with what padding makes of its work.
     """
     by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
     runs = {arm.name: name_of_run(arm.run, arm.texts) for arm in arms}
     noted, earlier = list[JudgedDifference](), dict[tuple[str, str], str]()
     for one in judged:
-        notes: dict[str, None] = {}
+        notes, details = dict[str, None](), dict.fromkeys(one.details)
         for pair in _pairs(one, contrasts):
             first, second = by_name[pair[0]], by_name[pair[1]]
             of = "" if one.contrast is None else f"{first.name} "
             against = "" if one.contrast is None else f" of {second.name}"
             for text in _unequal_totals(first, second):
                 notes[f"{of}{text}{against}"] = None
+            details |= dict.fromkeys([f"{text}{against}" for text in _padding(first, second)])
             if one.contrast is None:
                 own = f"{first.name} against {second.name}"
                 same = earlier.setdefault((runs[first.name], runs[second.name]), own)
                 if same != own:
                     notes[f"the same runs as {same}"] = None
-        noted.append(replace(one, notes=tuple(notes)))
+        noted.append(replace(one, notes=tuple(notes), details=tuple(details)))
     return tuple(noted)
 
 
@@ -57,6 +59,14 @@ def _pairs(one: JudgedDifference, contrasts: Mapping[str, Weights]) -> list[ArmP
     assert one.arm is not None
     assert one.against is not None
     return [(one.arm, one.against)]
+
+
+def _padding(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
+    """That an encoder and a decoder compute more positions than one stack, which packs its rows."""
+    encoders = [arm.run.architecture.encoder for arm in (first, second)]
+    positions, flops = [first.total(name) / second.total(name) for name in PADDED]
+    if (encoders[0] is None) != (encoders[1] is None) and abs(positions - 1) > LARGE_DIFFERENCE:
+        yield f"{flops:.3g} × the FLOPs in all, for {positions:.3g} × the positions with padding"
 
 
 def _unequal_totals(first: PlannedArm, second: PlannedArm) -> Iterator[str]:

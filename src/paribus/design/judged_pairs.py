@@ -52,6 +52,7 @@ from paribus.design.trials import (
     differing_fields,
     entry_paths,
     forced_fields,
+    with_entry,
 )
 from paribus.record import ControlLine, JudgedDifference, Mark
 from paribus.spec.begin_reading import BeginOpener
@@ -66,6 +67,7 @@ from paribus.spec.design import (
     ladder_pairs,
 )
 
+RATE_NAME = "optimizer.rate"
 SHORT_TABLES = ("architecture.", "training.")  # left out before the name of a factor
 
 
@@ -120,6 +122,7 @@ def describe_compounds(
     arms: Sequence[Arm],
     differences: Sequence[JudgedDifference],
     sizes: UnequalSizes,
+    open_begin: BeginOpener | None = None,
 ) -> tuple[str, ...]:
     """Every judged comparison that differs in several factors, and of which the design does not
     say why, in three beats.
@@ -138,7 +141,8 @@ def describe_compounds(
         problems.append(
             f"{subject} {one.description}; judge arms that differ in one, or say why all of them"
             f' are meant: compound = {{ "{name}" = "why" }}{_describe_equal_values(one, by_name)}'
-            f"{_describe_usual_fields(one, by_name)}{_describe_near_size(one, sizes)}"
+            f"{_describe_usual_fields(one, design, by_name, open_begin)}"
+            f"{_describe_tuning(one, design)}{_describe_near_size(one, sizes)}"
             f"{_describe_one_tokenizer(one, by_name)}{_describe_other_baseline(one, by_name)}"
         )
     return tuple(problems)
@@ -225,17 +229,36 @@ def _describe_equal_values(one: JudgedDifference, arms: Mapping[str, Arm]) -> st
     return f"; kinds that agree in what both have: {' and '.join(settings)} in {one.arm}{usual}"
 
 
-def _describe_usual_fields(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
-    """What an arm could write so that its kind is as it comes."""
+def _describe_usual_fields(
+    one: JudgedDifference, design: Design, arms: Mapping[str, Arm], open_begin: BeginOpener | None
+) -> str:
+    """That `factor` may name the fields of one kind, and what an arm could write so that its kind
+    is as it comes, where the arm can be so.
+    """
     if one.arm is None or one.against is None:
         return ""
-    usual = []
+    named, usual = [], []
     for field in own_fields(arms[one.against], arms[one.arm]):
-        if _is_named(field.path, one):
+        if not _is_named(field.path, one):
+            continue
+        named.append(f'"{field.path}"')
+        table = with_entry(arms[field.arm].table, field.path, field.default)
+        if arm_refusal(design, table, open_begin) is None:
             usual.append(field.usual)
-    if not usual:
+    texts = []
+    if named and design.arms:
+        those = "that field" if len(named) == 1 else "those fields"
+        texts.append(f"name {those} in factor besides: {', '.join(named)}")
+    if usual:
+        texts.append(f"kinds as they come: {' and '.join(usual)}")
+    return f"; {'; or '.join(texts)}" if texts else ""
+
+
+def _describe_tuning(one: JudgedDifference, design: Design) -> str:
+    """That a sweep finds the rates of arms which differ in them."""
+    if design.tune is not None or not any(factor.endswith(RATE_NAME) for factor in one.factors):
         return ""
-    return f"; kinds as they come: {' and '.join(usual)}; or name the field itself in factor"
+    return "; rates that a sweep finds for each arm: leave out tune = false"
 
 
 def unused_reasons(design: Design, differences: Sequence[JudgedDifference]) -> tuple[str, ...]:
@@ -281,8 +304,11 @@ def _factors_by_pair(
                     if design.tune is None or not is_rate_path(inside):
                         own[inside] = ""
         own |= tokenizers
+        tables: list[str] = []  # one choice, with what is in it
         for field in own_fields(first, second):
-            if field.counts and field.path not in (*design.factor, *own):
+            is_inside_one = any(field.path.startswith(f"{path}.") for path in tables)
+            if field.counts and not is_inside_one and field.path not in (*design.factor, *own):
+                tables.append(field.path)
                 own[field.path] = ""
         if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:
             begun = begin_factors(first, second, BEGIN_PATH in listed, open_begin)

@@ -240,7 +240,7 @@ def make_plan(
     _refuse_confounds(design, (*own_size_lines, *written_lines))
     require_right_targets(design, arms)
     judged = judged_differences(design, arms, findings, unequal, opener)
-    compounds = describe_compounds(design, arms, judged, unequal)
+    compounds = describe_compounds(design, arms, judged, unequal, opener)
     if compounds:
         raise ConfoundError(compounds, (*own_size_lines, *written_lines))
     ready = [plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]

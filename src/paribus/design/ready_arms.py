@@ -5,6 +5,8 @@ them costs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from paribus.corpus import TokenisedCorpus
 from paribus.design.arms import Arm
@@ -13,13 +15,21 @@ from paribus.design.quantities import TOTALS_TOLERANCE, PlannedArm, run_price
 from paribus.design.step_cost import measure_step_costs
 from paribus.errors import SpecError
 from paribus.spec.corpus import Corpus
-from paribus.spec.match import Match, match_lengths
+from paribus.spec.match import Match, MatchBy, Move, match_lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.size import architecture_size
 from paribus.train.chain import prepare_texts
 
 CorpusOpener = Callable[[Corpus], TokenisedCorpus]
 REQUIRED_SIZES = ("parameters", "training_flops")
+# what a message proposes: the first that the arms can be brought to
+EXAMPLES: tuple[tuple[MatchBy, tuple[Move, ...]], ...] = (
+    ("non_embedding_parameters", ("d_ff",)),
+    ("training_flops", ("d_ff",)),
+    ("active_parameters", ("d_ff",)),
+    ("non_embedding_parameters", ("depth", "d_ff")),
+    ("non_embedding_parameters", ("width", "d_ff")),
+)
 
 
 def match_sizes(arms: Sequence[Arm]) -> list[SizeMatch | None]:
@@ -86,9 +96,27 @@ def require_declared_match(arms: Sequence[Arm], ready: Sequence[PlannedArm]) -> 
         if arm.match is None:
             table[own.name] = _sizes(own)
     if len(table) > 1:
-        require_choice(
-            "match", REQUIRED_SIZES, table, "{ by = 'non_embedding_parameters', moves = ['d_ff'] }"
-        )
+        others = [arm for arm, _ in others if arm.match is None]
+        require_choice("match", REQUIRED_SIZES, table, partial(_match_example, others, arms[0]))
+
+
+def _match_example(others: Sequence[Arm], baseline: Arm) -> str:
+    """A match that brings every arm to the size of the baseline; the usual one where none does."""
+    length = baseline.run.last.training.length
+    for by, moves in EXAMPLES:
+        match = Match(by=by, moves=moves)
+        try:
+            for arm in others:
+                if arm.run.begin is None:
+                    _match_arm(replace(arm, match=match), baseline.run, length)
+        except SpecError:
+            continue
+        return _describe_example(by, moves)
+    return _describe_example(*EXAMPLES[0])
+
+
+def _describe_example(by: MatchBy, moves: Sequence[Move]) -> str:
+    return f"{{ by = {by!r}, moves = [{', '.join(map(repr, moves))}] }}"
 
 
 def _sizes(arm: PlannedArm) -> dict[str, float]:
@@ -101,7 +129,10 @@ def _sizes(arm: PlannedArm) -> dict[str, float]:
 
 
 def require_choice(
-    field: str, names: Sequence[str], table: dict[str, dict[str, float]], example: str
+    field: str,
+    names: Sequence[str],
+    table: dict[str, dict[str, float]],
+    example: str | Callable[[], str],
 ) -> None:
     """Refuse to choose the question for the user where it makes a difference."""
     differences = []
@@ -115,6 +146,7 @@ def require_choice(
             nothing = ", or match = 'nothing' to compare them as written"
         else:
             nothing = ""
+        example = example if isinstance(example, str) else example()
         raise SpecError(
             f"{field} is missing, and the arms' {', '.join(differences)}; which of them is made"
             f" equal is the question you ask: say so, such as {field} = {example}{nothing}"

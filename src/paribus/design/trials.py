@@ -288,6 +288,20 @@ def _without_unused_width(one: Mapping[str, Any], other: Mapping[str, Any]) -> M
     return {name: value for name, value in one.items() if name != "d_ff"}
 
 
+def with_entry(table: Table, path: str, value: Any) -> Table:
+    """A table with a value at a path, which may lead through lists; none is left out."""
+    result = copy.deepcopy(table)
+    *outer, last = path.split(".")
+    inner: Any = result
+    for key in outer:
+        inner = inner[int(key)] if isinstance(inner, list) else inner[key]
+    if value is None:
+        inner.pop(last, None)
+    else:
+        inner[last] = value
+    return result
+
+
 def _paths_inside(path: str, values: Sequence[Any], factor_paths: Sequence[str]) -> list[str]:
     """The factor's paths that lie in a table which only one of two arms has."""
     if not any(isinstance(value, Mapping) for value in values):
