@@ -357,3 +357,17 @@ def test_masks_that_differ_in_documents_alone_need_no_longer_items(
     """An item is one document, however long it is: the training shows the difference."""
     apart = WINDOWS.replace("window({})", "same_document")
     assert _alarms(plan_design(HALVES.format(24) + apart), tmp_path) == ()
+
+
+def test_items_that_do_not_fit_are_counted_and_asked_for_on_top(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    text = RECALL.replace("length = 128", "length = 64").replace("recall", "copy")
+    text = text.replace("n_items = 5", "n_items = 300").replace("= 2000", "= 400")
+    (alarm,) = _alarms(plan_design(text), tmp_path)
+    assert "more do not fit training.length = 64 in every arm" in alarm.text
+    assert "primary.measure.task.language.n_documents = " in alarm.cure
+    for line in alarm.cure.split(" and "):
+        name, value = line.rsplit(".", 1)[-1].split(" = ")
+        text = re.sub(rf"\b{name} = \d+", f"{name} = {value}", text)
+    assert _alarms(plan_design(text), tmp_path) == ()

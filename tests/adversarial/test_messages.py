@@ -4,6 +4,7 @@ is quoted at length, no fault brings others that are none, and each remedy is on
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -208,3 +209,28 @@ def test_a_mask_is_quoted_at_most_a_line_long(plan_design, mask: str) -> None:
     assert " … " in said
     assert len(said) < 2 * MAX_VALUE_LETTERS + 300
     assert plan_design(MASKS.replace("prefix", f"{'(' * 90}prefix{')' * 90}")).judged[0].factors
+
+
+@pytest.mark.parametrize(
+    ("base", "entry"),
+    [
+        ("", "corpus.sources.0.weight = 0.5"),
+        (
+            'base.objective = { kind = "mixture", components = [{ objective = "causal" }] }',
+            "objective.components.0.weight = 0.5",
+        ),
+    ],
+)
+def test_an_entry_of_a_list_that_is_written_by_its_place_is_answered_with_the_list(
+    plan_design: Any, base: str, entry: str
+) -> None:
+    said = r"arms\.w: \S+ has 0 as a key, but entries of a list .*; write the whole list"
+    with pytest.raises(SpecError, match=said):
+        plan_design(f'{base}\nfactor = "architecture.mask"\n[arms.plain]\n[arms.w]\n{entry}')
+
+
+def test_a_yardstick_that_does_not_fit_a_text_names_the_arm(plan_design: Any) -> None:
+    said = r"^primary\.measure, in plain, w: yardstick\.kind is 'pairs', which needs pairs"
+    text = 'factor = "architecture.mask"\n[arms.plain]\n[arms.w]\narchitecture.mask = "causal"'
+    with pytest.raises(SpecError, match=said):
+        plan_design(f'primary.measure = {{ kind = "pairs" }}\n{text}')

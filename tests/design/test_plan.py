@@ -441,7 +441,7 @@ def test_arms_that_would_be_asked_other_items_are_refused(study_cache: Path) -> 
         SpecError,
         match=(
             "corpus: causal would be measured on other 'pseudo' items than full, because the held-"
-            "out text differs; hold out the same text in every arm"
+            "out text differs; hold out the same text in every arm: list the same sources in all"
         ),
     ):
         make_small_plan(study_cache, changes)

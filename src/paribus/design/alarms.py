@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from paribus.analyse import PastStudies, detectable_effect
+from paribus.analyse import PastStudies, column_of, detectable_effect
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.margin_limits import MAX_LEARNT_SHARE
@@ -42,6 +42,7 @@ POWER_FACTOR = 2.8  # standard errors that are found at 80 % power, two-sided at
 MOST_HELD_OUT = 0.5  # of a corpus
 LENGTH_FIELDS = {"mask", "cross", "max_distance"}  # that may show in long texts alone
 LEAST_REACHING = 0.1  # of the items, that show what arms differ in
+MORE_ITEMS = 1.1  # times as many are made as would fit on average
 SPARE_SHARE = 0.95  # of what is allowed, that a cure uses
 
 
@@ -208,7 +209,19 @@ def _item_alarm(plan: Plan) -> Iterator[Alarm]:
         )
     else:
         text += ", and what holds of a handful need not hold of other text"
+    n_left_out = _n_left_out(plan)
+    if n_left_out:
+        length = plan.arms[0].run.last.training.length
+        text += f"; {n_left_out} more do not fit training.length = {length} in every arm"
     yield Alarm(text, _at_scale(plan, _item_cure(plan, n_items, least)))
+
+
+def _n_left_out(plan: Plan) -> int:
+    """How many items of a task that is the primary yardstick do not fit every arm."""
+    measure = plan.design.primary.measure
+    if not isinstance(measure, TaskYardstick):
+        return 0
+    return plan.tasks[column_of(measure.model_dump(mode="json"))].prepared.n_left_out
 
 
 def _item_cure(plan: Plan, n_items: int, least: int) -> str:
@@ -217,7 +230,16 @@ def _item_cure(plan: Plan, n_items: int, least: int) -> str:
     """
     measure = plan.design.primary.measure
     if isinstance(measure, TaskYardstick):
-        return f"primary.measure.task.n_items = {least}"
+        n_left_out = _n_left_out(plan)
+        n_made, spare = n_items + n_left_out, MORE_ITEMS if n_left_out else 1
+        n_wanted = ceil(spare * least * n_made / max(1, n_items))
+        cure = f"primary.measure.task.n_items = {n_wanted}"
+        languages, asked = getattr(measure.task, "language", None) or (), measure.task.n_items
+        has_no_more = asked is None or n_made < asked
+        if len(languages) == 1 and has_no_more:
+            n_documents = ceil(MORE_ITEMS * languages[0].n_documents * n_wanted / max(1, n_made))
+            cure += f" and primary.measure.task.language.n_documents = {n_documents}"
+        return cure
     if not isinstance(measure, HeadYardstick) and n_items >= measure.n_items:
         return f"primary.measure.n_items = {least}"
     share = getattr(plan.arms[0].run.last.corpus, measure.split) * least / n_items

@@ -194,7 +194,11 @@ def _cut_items(
     texts = {arm.dataset.fingerprint: arm.dataset for arm in arms}
     items, fingerprints = {}, {}
     for text, dataset in texts.items():
-        items[text] = select_items(dataset, measure)
+        try:
+            items[text] = select_items(dataset, measure)
+        except SpecError as fault:
+            names = [arm.name for arm in arms if arm.dataset.fingerprint == text]
+            raise SpecError([f"{where}, in {', '.join(names)}: {fault}"]) from None
         fingerprints[text] = items_fingerprint(items[text])
     _require_same_items(measure, arms, fingerprints)
     tokens = {text: tokens_of_items(dataset, items[text]) for text, dataset in texts.items()}
@@ -371,5 +375,6 @@ def _require_same_items(
         raise SpecError(
             f"corpus: {', '.join(others)} would be measured on other {measure.kind!r} items than"
             f" {arms[0].name}, because the held-out text differs; hold out the same text in"
-            " every arm"
+            " every arm: list the same sources in all, with a weight near 0 (such as 0.0001) of"
+            " what an arm is not to read, or ask a 'task', which has items of its own"
         )

@@ -16,6 +16,8 @@ from paribus.spec.tree import field_models, field_paths, fields_of, kind_of, nes
 
 Table = dict[str, Any]
 UNKNOWN_KEY = "extra_forbidden"  # what pydantic calls a key that no field has
+# what pydantic calls a table where a list, or an entry of one, belongs
+LIST_FAULTS = ("list_type", "tuple_type", "union_tag_not_found")
 ALONE = ("Architecture", "Design")  # specs whose fields a file has at its top
 
 
@@ -43,6 +45,11 @@ def _describe_fault(
 ) -> str:
     """One fault in three beats: where, what was given, what would do."""
     value, context = error["input"], error.get("ctx", {})
+    if error["type"] in LIST_FAULTS and _is_by_place(value):
+        return (
+            f"{path} has {', '.join(map(str, value))} as a key, but entries of a list are not"
+            " written by their place; write the whole list"
+        )
     match error["type"]:
         case "extra_forbidden":
             known_keys = _known_keys(error["loc"], root)
@@ -79,6 +86,11 @@ def _describe_fault(
             )
         case _:
             return f"{path} is {quote(value)} ({type(value).__name__}); use {remedy(error)}"
+
+
+def _is_by_place(value: Any) -> bool:
+    """Is a value a table whose keys are places in a list?"""
+    return isinstance(value, Mapping) and bool(value) and all(map(str.isdecimal, map(str, value)))
 
 
 def _key_advice(
