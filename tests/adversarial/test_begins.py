@@ -235,6 +235,113 @@ def test_a_stage_more_is_one_factor_and_what_it_changes_counts(
     )
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "factors"),
+    [
+        (
+            {"positions": {"kind": "rotary", "theta": 30.0}},
+            {"positions": "none"},
+            ("begin.positions", "begin.positions.theta"),
+        ),
+        ({"positions": {"kind": "rotary"}}, {"positions": "none"}, ("begin.positions",)),
+    ],
+)
+def test_what_only_one_model_has_counts_off_its_defaults(
+    trained: Callable[[dict[str, Any]], Path],
+    study_cache: Path,
+    own: dict[str, Any],
+    other: dict[str, Any],
+    factors: tuple[str, ...],
+) -> None:
+    one, second = [
+        trained({**RUN, "architecture": {**ARCHITECTURE, **change}}) for change in (other, own)
+    ]
+    assert factors_of(one, second, one.parents[2], study_cache) == factors
+
+
+@pytest.mark.parametrize(
+    ("change", "factors"),
+    [
+        (
+            {"optimizer": {"kind": "muon", "momentum": 0.0}},
+            ("begin.optimizer", "begin.optimizer.momentum"),
+        ),
+        ({"optimizer": {"kind": "muon"}}, ("begin.optimizer",)),
+    ],
+)
+def test_what_only_one_recipe_of_a_checkpoint_has_counts_off_its_defaults(
+    checkpoints: dict[str, Path],
+    trained: Callable[[dict[str, Any]], Path],
+    study_cache: Path,
+    change: dict[str, Any],
+    factors: tuple[str, ...],
+) -> None:
+    other = trained({**RUN, "training": {**RUN["training"], **change}})
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    assert factors_of(one, other, runs, study_cache) == factors
+
+
+def test_what_a_kind_of_objective_has_counts_of_a_checkpoint(
+    checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    plain = trained({**RUN, "objective": "prefix"})
+    assert factors_of(one, plain, runs, study_cache) == ("begin.objective",)
+    narrow = {"kind": "prefix", "least": 0.9, "most": 0.95}
+    mixed = {"kind": "mixture", "components": [{"objective": "causal"}, {"objective": narrow}]}
+    ends = ("least", "most")
+    for objective, place in ((narrow, ""), (mixed, "components.1.objective.")):
+        sly = trained({**RUN, "objective": objective})
+        found = factors_of(one, sly, runs, study_cache)
+        assert found == ("begin.objective", *[f"begin.objective.{place}{end}" for end in ends])
+
+
+def test_a_checkpoint_of_another_size_by_its_kind_is_two_factors(
+    trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    """What a kind must write is shown; the width of experts is compared in size."""
+
+    def model(**feed_forward: Any) -> Path:
+        own = {"activation": "silu", "gated": True, **feed_forward}
+        return trained({**RUN, "architecture": {**ARCHITECTURE, "feed_forward": own}})
+
+    dense = model(bias=False)
+    wide = model(kind="experts", n_experts=4, n_active=2, d_expert=400)
+    first, *_, last = factors_of(dense, wide, dense.parents[2], study_cache)
+    assert first == "begin.feed_forward"
+    assert last.startswith("size (")
+
+
+def test_the_recipe_of_a_stage_more_counts_as_that_of_an_added_one(
+    checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    training = {**RUN["training"], "n_sequences": 4, "optimizer": {"rate": 0.1}}
+    other = trained(stages_of(FIRST, training=training, corpus={**RUN["corpus"], "valid": 0.2}))
+    named = ("corpus.valid", "training.n_sequences", "training.optimizer.rate")
+    assert factors_of(one, other, runs, study_cache) == (
+        "begin.stages.1",
+        *[f"begin.stages.1.{path}" for path in named],
+    )
+
+
+def test_wrong_targets_in_a_stage_more_count(
+    checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
+) -> None:
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    corpus = {"sources": [{"kind": "copy", "n_documents": 400}]}
+    training = {**RUN["training"], "length": 64}
+    first = {**FIRST, "training": training}
+    tune = {"kind": "tune", "objective": "seq2seq", "training": training}
+    one = trained({**RUN, "training": training})
+    right = trained(stages_of(first, **tune, corpus=corpus))
+    wrong = trained(stages_of(first, **tune, corpus={**corpus, "shuffled_targets": True}))
+    assert factors_of(one, right, runs, study_cache) == ("begin.stages.1",)
+    shuffled = "begin.stages.1.corpus.shuffled_targets"
+    assert factors_of(one, wrong, runs, study_cache) == ("begin.stages.1", shuffled)
+    assert factors_of(right, wrong, runs, study_cache) == (shuffled,)
+
+
 def test_a_chain_of_begins_is_followed_to_its_start(
     checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
 ) -> None:

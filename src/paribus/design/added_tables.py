@@ -25,7 +25,7 @@ from paribus.design.trials import added_entry, differing_fields, entry_partners,
 from paribus.errors import SpecError
 from paribus.masks import Nothing
 from paribus.masks.rules import Causal, Full
-from paribus.spec.architecture import Encoder
+from paribus.spec.architecture import Architecture, Encoder
 from paribus.spec.base import Spec
 from paribus.spec.begin_reading import DERIVED_SIZES
 from paribus.spec.design import Design, Table, control_arm
@@ -94,6 +94,41 @@ def own_fields(first: Arm, second: Arm) -> tuple[OwnField, ...]:
                 is_published = _published_value(arm, field.path) == field.value
                 fields.setdefault(field.path, replace(field, is_published=is_published))
     return tuple(fields.values())
+
+
+def recorded_fields(arm: str, path: str, own: Any, other: Any) -> Iterator[OwnField]:
+    """Of what a record of one arm has at a path, the fields that only its kinds have beside what
+    the other arm's record has there, as far as they are not at their defaults. No record says on
+    which preset a model stands: a table that any preset has as it is, is published.
+    """
+    for field in _departures(arm, path, own, other):
+        if not field.path.startswith((f"{ENCODER_PATH}.", "corpus.tokenizer")):
+            is_model = isinstance(own, Architecture)
+            yield replace(field, is_published=is_model and _is_of_preset(own, field.path))
+    if isinstance(own, Architecture):
+        if other.encoder is not None:
+            yield from _departures(arm, ENCODER_PATH, own.encoder, other.encoder)
+        elif own.encoder is not None:
+            for name in _encoder_fields(own, other):
+                yield OwnField(
+                    f"{ENCODER_PATH}.{name}",
+                    _plain(getattr(own.encoder, name)),
+                    arm,
+                    is_required=False,
+                )
+
+
+def _is_of_preset(architecture: Architecture, path: str) -> bool:
+    """Is the table of a field as any preset has it?"""
+    names = path.split(".")[1:-1]
+    models = [architecture, *[load(preset) for preset in presets()]]
+    tables: list[Any] = []
+    for model in models:
+        inner: Any = model
+        for name in names:
+            inner = getattr(inner, name, None)
+        tables.append(inner)
+    return tables[0] in tables[1:]
 
 
 def _published_value(arm: Arm, path: str) -> Any:
@@ -214,9 +249,10 @@ def added_factors(path: str, arm: Arm, other: Arm) -> tuple[str, ...]:
     """
     stage = STAGE_TABLE.fullmatch(path)
     if path == ENCODER_PATH:
-        fields = _encoder_fields(arm, other)
+        fields = _encoder_fields(arm.run.architecture, other.run.architecture)
     elif stage is not None:
-        fields = _stage_fields(arm, int(stage[1]), other)
+        architectures = stage_architectures(arm.run)
+        fields = stage_fields(arm.run.stages, architectures, int(stage[1]), other.run.stages)
     else:
         table = _spec_at(arm, path)
         fields = _changed_fields(table) if isinstance(table, Spec) else ()
@@ -229,7 +265,12 @@ def added_components(path: str, arm: Arm, other: Arm) -> dict[str, str]:
     defaults; each with what to say of it. Nothing of two other objectives.
     """
     place = path.removesuffix(".kind")
-    mixture, simple = _spec_at(arm, place), _spec_at(other, place)
+    return mixture_factors(path, _spec_at(arm, place), _spec_at(other, place))
+
+
+def mixture_factors(path: str, mixture: Any, simple: Any) -> dict[str, str]:
+    """The factors of two objectives, the first of which is a mixture and the second is none."""
+    place = path.removesuffix(".kind")
     if not isinstance(mixture, Mixture) or isinstance(simple, Mixture):
         return {}
     components = mixture.model_dump(mode="json")["components"]
@@ -248,15 +289,14 @@ def added_components(path: str, arm: Arm, other: Arm) -> dict[str, str]:
     return factors
 
 
-def _encoder_fields(arm: Arm, other: Arm) -> Iterator[str]:
+def _encoder_fields(own: Architecture, other: Architecture) -> Iterator[str]:
     """The other arm has a mask and positions of its own, which an encoder may have too; its layers
     are as many as those of the main stack where nobody writes them.
     """
-    encoder = arm.run.architecture.encoder
-    assert encoder is not None
-    usual = Encoder(n_layers=arm.run.architecture.n_layers).model_dump(mode="json")
-    table = encoder.model_dump(mode="json")
-    elsewhere = other.run.architecture.model_dump(mode="json")
+    assert own.encoder is not None
+    usual = Encoder(n_layers=own.n_layers).model_dump(mode="json")
+    table = own.encoder.model_dump(mode="json")
+    elsewhere = other.model_dump(mode="json")
     counterparts = {"mask": elsewhere["mask"], "cross_positions": elsewhere["positions"]["kind"]}
     for name, value in table.items():
         if value != usual.get(name) and value != counterparts.get(name):
@@ -294,7 +334,8 @@ def describe_usual_stage(factors: Sequence[str], arm: Arm, other: Arm) -> str:
             path = STAGE_TRAINING.fullmatch(factor)
             if path is None or not len(against.run.stages) <= int(path[1]) < len(own.run.stages):
                 continue
-            near = _usual_stage(own, int(path[1]), against).training
+            stages = own.run.stages, int(path[1]), against.run.stages
+            near = _usual_stage(*stages).training
             value: Any = near.model_dump(mode="json")
             for name in path[2].split("."):
                 value = value.get(name)
@@ -307,11 +348,18 @@ def describe_usual_stage(factors: Sequence[str], arm: Arm, other: Arm) -> str:
     return f"; a stage with the usual recipe has {' and '.join(settings)}"
 
 
-def _stage_fields(arm: Arm, number: int, other: Arm) -> Iterator[str]:
-    """In what a stage departs from the one that it is compared with."""
-    own, near = arm.run.stages[number], _usual_stage(arm, number, other)
-    architectures = [_without_sizes(one) for one in stage_architectures(arm.run)]
-    fields, _ = differing_fields(architectures[number - 1 if number else 1], architectures[number])
+def stage_fields(
+    stages: Sequence[Stage],
+    architectures: Sequence[Architecture],
+    number: int,
+    others: Sequence[Stage],
+) -> Iterator[str]:
+    """In what a stage departs from the one that it is compared with; `architectures` are those of
+    all stages, and `others` are the stages of the other arm.
+    """
+    own, near = stages[number], _usual_stage(stages, number, others)
+    tables = [_without_sizes(one) for one in architectures]
+    fields, _ = differing_fields(tables[number - 1 if number else 1], tables[number])
     yield from [f"architecture.{path}" for path in fields]
     fields, _ = differing_fields(_corpus_recipe(near), _corpus_recipe(own))
     yield from [f"corpus.{path}" for path in fields]
@@ -322,13 +370,12 @@ def _stage_fields(arm: Arm, number: int, other: Arm) -> Iterator[str]:
         yield "training.warmup"
 
 
-def _usual_stage(arm: Arm, number: int, other: Arm) -> Stage:
+def _usual_stage(stages: Sequence[Stage], number: int, others: Sequence[Stage]) -> Stage:
     """The stage whose recipe an added one is expected to have: the other arm's of its kind, or the
     one before it; of a first stage, the one after it.
     """
-    own = arm.run.stages[number]
-    alike = [stage for stage in other.run.stages if stage.kind == own.kind]
-    return alike[-1] if alike else arm.run.stages[number - 1 if number else 1]
+    alike = [stage for stage in others if stage.kind == stages[number].kind]
+    return alike[-1] if alike else stages[number - 1 if number else 1]
 
 
 def usual_warmup(near: Training, own: Training) -> float:
@@ -436,8 +483,13 @@ def _wrong_targets(arm: Arm) -> list[str]:
     paths = []
     for number, stage in enumerate(arm.run.stages):
         place = f"stages.{number}." if arm.numbers_stages else ""
-        if stage.corpus.shuffled_targets:
-            paths.append(f"{place}corpus.shuffled_targets")
-        if isinstance(stage.objective, Preference) and stage.objective.swapped:
-            paths.append(f"{place}objective.swapped")
+        paths += [f"{place}{path}" for path in wrong_target_fields(stage)]
     return paths
+
+
+def wrong_target_fields(stage: Stage) -> Iterator[str]:
+    """The fields by which a stage is taught wrong targets."""
+    if stage.corpus.shuffled_targets:
+        yield "corpus.shuffled_targets"
+    if isinstance(stage.objective, Preference) and stage.objective.swapped:
+        yield "objective.swapped"

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from paribus.corpus.tokenizer import byte_tokenizer
+from paribus.design.added_tables import (
+    OwnField,
+    mixture_factors,
+    recorded_fields,
+    stage_fields,
+    wrong_target_fields,
+)
 from paribus.design.arms import Arm
 from paribus.design.trials import (
     ABSENT,
@@ -35,12 +43,12 @@ from paribus.spec.begin_reading import (
 )
 from paribus.spec.corpus import ByteTokenizer, TokenizerFile
 from paribus.spec.design import Table
+from paribus.spec.stages import Stage
 from paribus.spec.training import BOOKKEEPING, SEEDS
 
 BEGIN_PATH = "begin"
 BEGIN_CONFOUND = "the arms begin with different weights"
 BEGIN_FOLLOWS = "follows from what the arm begins from"
-ADDED_RECIPE = ("optimizer", "schedule", "z_loss")  # of the training of a stage more
 
 
 def begin_findings(
@@ -94,14 +102,17 @@ def begin_factors(
     is not.
     """
     one, other = _BegunModel(first, opener), _BegunModel(second, opener)
-    model = _differing_paths(one.architecture, other.architecture)
+    model = _differing_paths(one.table, other.table)
+    model += [field.path.removeprefix("architecture.") for field in _model_fields(one, other, True)]
     factors = [f"{BEGIN_PATH}.architecture.{path}" for path in model]
     if _tokenizer_digest(first) != _tokenizer_digest(second):
         factors.append(f"{BEGIN_PATH}.tokenizer")
     if not is_declared:
         return tuple(factors)
     if one.history is None or other.history is None:
-        return BEGIN_PATH, *factors
+        trained = [own.history.stages for own in (one, other) if own.history is not None]
+        wrong = [path for stages in trained for path in _wrong_targets(stages, 0, len(stages))]
+        return BEGIN_PATH, *factors, *[f"{BEGIN_PATH}.{path}" for path in wrong]
     for path in _history_paths(one.history, other.history):
         is_of_model = path.partition("architecture.")[2] in model
         if not (is_of_model and "architecture." in path):
@@ -109,6 +120,34 @@ def begin_factors(
     if one.history.earliest != other.history.earliest:
         factors.insert(0, BEGIN_PATH)
     return tuple(factors) or (BEGIN_PATH,)
+
+
+def begin_details(first: Arm, second: Arm, opener: BeginOpener | None) -> tuple[OwnField, ...]:
+    """What only one of two arms' models has, or of the stages that trained them, and what does not
+    count by itself.
+    """
+    if _weights(first) == _weights(second):
+        return ()
+    one, other = _BegunModel(first, opener), _BegunModel(second, opener)
+    fields = {field.path: field for field in _model_fields(one, other, False)}
+    if one.history is not None and other.history is not None:
+        lengths = len(one.history.stages), len(other.history.stages)
+        for number, left, right in _aligned_stages(one.history, other.history):
+            where = f"stages.{number}." if max(lengths) > 1 else ""
+            for field in _trained_fields((one.arm, left), (other.arm, right), False):
+                is_of_model = field.path in fields
+                if not is_of_model:
+                    fields[where + field.path] = replace(field, path=where + field.path)
+    return tuple([replace(field, path=f"{BEGIN_PATH}.{field.path}") for field in fields.values()])
+
+
+def _model_fields(one: _BegunModel, other: _BegunModel, counts: bool) -> Iterator[OwnField]:
+    """The fields of two models that only the kinds of one have, those that count or the others."""
+    for own, beside in ((one, other), (other, one)):
+        places = "architecture", own.architecture, beside.architecture
+        for field in recorded_fields(own.arm, *places):
+            if field.counts == counts:
+                yield field
 
 
 def unknown_histories(first: Arm, second: Arm, opener: BeginOpener | None) -> tuple[str, ...]:
@@ -134,12 +173,20 @@ class _BegunModel:
         assert self._opener is not None, "an arm that begins from weights was read by an opener"
         return self._opener(BeginFrom(name=self._arm.table[BEGIN_PATH]))
 
+    @property
+    def arm(self) -> str:
+        return self._arm.name
+
     @cached_property
-    def architecture(self) -> Table:
-        """Its fields; not the sizes that follow from text and tokenizer."""
+    def architecture(self) -> Architecture:
         if self._point is None:
-            return _model_table(self._arm.run.architecture)
-        return _model_table(self._point.last_architecture)
+            return self._arm.run.architecture
+        return self._point.last_architecture
+
+    @cached_property
+    def table(self) -> Table:
+        """Its fields; not the sizes that follow from text and tokenizer."""
+        return _model_table(self.architecture)
 
     @cached_property
     def history(self) -> History | None:
@@ -154,25 +201,45 @@ def _model_table(architecture: Architecture) -> Table:
 
 def _history_paths(one: History, other: History) -> Iterator[str]:
     """The fields in which what trained two models differs, with the number of the stage where one
-    of them has several. Where the weights before these stages are others, stages are held against
-    each other from the last one on, and a stage more may be one that no record names.
+    of them has several. Where the weights before these stages are others, a stage more may be one
+    that no record names, and only wrong targets of it count.
     """
     lengths = len(one.stages), len(other.stages)
-    has_one_start = one.earliest == other.earliest
-    first, second = one.stages, other.stages
-    if not has_one_start:
-        n_common = min(lengths)
-        first, second = first[len(first) - n_common :], second[len(second) - n_common :]
-    for number, (left, right) in enumerate(zip(first, second, strict=False)):
+    n_common = min(lengths)
+    for number, left, right in _aligned_stages(one, other):
         where = f"stages.{number}." if max(lengths) > 1 else ""
         for path in _stage_paths(left, right):
             yield f"{where}{path}"
-    longer = max((first, second), key=len)
-    for number in range(min(lengths), len(longer)):
+    longer, shorter = (one, other) if lengths[0] > lengths[1] else (other, one)
+    if one.earliest != other.earliest:
+        yield from _wrong_targets(longer.stages, 0, max(lengths) - n_common)
+        return
+    for number in range(n_common, max(lengths)):
         yield f"stages.{number}"
-        if number:
-            for path in _added_paths(longer[number - 1], longer[number]):
-                yield f"stages.{number}.{path}"
+        for path in _added_paths(longer.stages, number, shorter.stages):
+            yield f"stages.{number}.{path}"
+
+
+def _aligned_stages(
+    one: History, other: History
+) -> Iterator[tuple[int, TrainedStage, TrainedStage]]:
+    """The stages that are held against each other, each two with their number: from the first one
+    on, or from the last one where the weights before them are others.
+    """
+    n_common = min(len(one.stages), len(other.stages))
+    first, second = one.stages, other.stages
+    if one.earliest != other.earliest:
+        first, second = first[len(first) - n_common :], second[len(second) - n_common :]
+    for number, (left, right) in enumerate(zip(first, second, strict=False)):
+        yield number, left, right
+
+
+def _wrong_targets(stages: Sequence[TrainedStage], start: int, stop: int) -> Iterator[str]:
+    """The fields by which some stages were taught wrong targets."""
+    for number in range(start, stop):
+        where = f"stages.{number}." if len(stages) > 1 else ""
+        for path in wrong_target_fields(stages[number].stage):
+            yield f"{where}{path}"
 
 
 def _stage_paths(one: TrainedStage, other: TrainedStage) -> Iterator[str]:
@@ -187,6 +254,12 @@ def _stage_paths(one: TrainedStage, other: TrainedStage) -> Iterator[str]:
     for path in paths:
         if not _are_defaults(path, one, other):
             yield path
+    for field in _trained_fields(("", one), ("", other), True):
+        if field.path not in paths:
+            yield field.path
+    for own, beside in ((one, other), (other, one)):
+        added = mixture_factors("objective.kind", own.stage.objective, beside.stage.objective)
+        yield from [path for path in added if path not in paths]
     if not is_same_text and not any(path.startswith("corpus") for path in paths):
         yield "corpus.text"  # files that were others then
     share, other_share = _schedule_share(one), _schedule_share(other)
@@ -214,17 +287,45 @@ def _schedule_share(one: TrainedStage) -> float:
     return one.stage.training.n_steps / one.n_planned_steps
 
 
-def _added_paths(before: TrainedStage, own: TrainedStage) -> Iterator[str]:
-    """The fields in which a stage more departs from the stage before it; its text, its objective,
-    its length and its rate are its own.
+def _trained_fields(
+    one: tuple[str, TrainedStage], other: tuple[str, TrainedStage], counts: bool
+) -> Iterator[OwnField]:
+    """The fields of two stages, each with its arm, that only the kinds of one have: those that
+    count, or the others.
     """
-    left, right = _stage_table(before), _stage_table(own)
-    for path in _differing_paths(left["architecture"], right["architecture"]):
-        yield f"architecture.{path}"
-    for path in _differing_paths(left["training"], right["training"]):
-        is_recipe = path.split(".")[0] in ADDED_RECIPE
-        if is_recipe and path != "optimizer.rate":
-            yield f"training.{path}"
+    for (arm, own), (_, beside) in ((one, other), (other, one)):
+        places: list[tuple[str, Any, Any]] = [
+            ("architecture", own.architecture, beside.architecture)
+        ]
+        for name in ("corpus", "objective", "training"):
+            places.append((name, getattr(own.stage, name), getattr(beside.stage, name)))
+        for place in places:
+            for field in recorded_fields(arm, *place):
+                if field.counts == counts:
+                    yield field
+
+
+def _added_paths(
+    stages: Sequence[TrainedStage], number: int, others: Sequence[TrainedStage]
+) -> Iterator[str]:
+    """The fields in which a stage more departs from what it is compared with, as a stage that only
+    one of two arms has does; how far its schedule had come; and wrong targets.
+    """
+    own = stages[number]
+    paths: dict[str, None] = {}
+    if len(stages) > 1:
+        architectures = [trained.architecture for trained in stages]
+        planned, usual = [[_planned_stage(one) for one in each] for each in (stages, others)]
+        paths |= dict.fromkeys(stage_fields(planned, architectures, number, usual))
+    if own.stage.training.n_steps != own.n_planned_steps:
+        paths["training.schedule.share"] = None
+    yield from paths | dict.fromkeys(wrong_target_fields(own.stage))
+
+
+def _planned_stage(trained: TrainedStage) -> Stage:
+    """A stage with all the steps that it was to have."""
+    training = trained.stage.training.model_copy(update={"n_steps": trained.n_planned_steps})
+    return trained.stage.model_copy(update={"training": training})
 
 
 def resolved_table(architecture: Architecture) -> Table:

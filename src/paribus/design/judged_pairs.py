@@ -36,7 +36,12 @@ from paribus.design.added_tables import (
     own_fields,
 )
 from paribus.design.arms import Arm, arm_refusal
-from paribus.design.begin_differences import BEGIN_PATH, begin_factors, unknown_histories
+from paribus.design.begin_differences import (
+    BEGIN_PATH,
+    begin_details,
+    begin_factors,
+    unknown_histories,
+)
 from paribus.design.control import (
     MAX_VALUE_CHARACTERS,
     OWN_TOKENIZERS,
@@ -345,6 +350,7 @@ def name_details(
     design: Design,
     arms: Sequence[Arm],
     ratios: RatiosByPair,
+    open_begin: BeginOpener | None = None,
 ) -> tuple[JudgedDifference, ...]:
     """Each with what only one of its kinds has and does not count, with the direction in which the
     input is read where an encoder changes it, and with sizes that are not equal; of a contrast,
@@ -363,7 +369,8 @@ def name_details(
         details: dict[str, None] = {}
         for arm, against in pairs:
             own = []
-            for field in own_fields(by_name[arm], by_name[against]):
+            both = by_name[arm], by_name[against]
+            for field in (*own_fields(*both), *begin_details(*both, open_begin)):
                 is_place = field.path.endswith((".path", ".paths"))  # files count by what they hold
                 if not is_place and not _is_named(field.path, one):
                     name = _short_name(field.path)

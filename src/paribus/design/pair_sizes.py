@@ -23,7 +23,7 @@ from paribus.masks import SequenceLayout
 from paribus.record import ControlLine, Mark
 from paribus.spec import Architecture, resolve
 from paribus.spec.architecture import Experts
-from paribus.spec.design import MATCH_PATH, ArmPair, Design, leaves_of
+from paribus.spec.design import MATCH_PATH, ArmPair, Design, Table, leaves_of
 from paribus.spec.flops import forward_flops
 from paribus.spec.match import UNEQUAL_FROM, Match, match_lengths
 from paribus.spec.parameters import parameters
@@ -230,8 +230,9 @@ def _own_sizes_written(arm: Arm, other: Arm) -> dict[str, int]:
     chose: not an encoder of as many layers as the main stack, which is how one comes. The width of
     experts stands for that of the dense layers which they take the place of, also unwritten.
     """
-    _, dependents = differing_fields(arm.table, other.table)
-    leaves, sizes = leaves_of(arm.table), dict[str, int]()
+    own, beside = _architecture_table(arm), _architecture_table(other)
+    _, dependents = differing_fields(own, beside)
+    leaves, sizes = leaves_of(own), dict[str, int]()
     usual = {"architecture.encoder.n_layers": arm.run.architecture.n_layers}
     width = _expert_width(arm.run.architecture)
     if EXPERT_WIDTH in dependents and width is not None:
@@ -243,6 +244,11 @@ def _own_sizes_written(arm: Arm, other: Arm) -> dict[str, int]:
         if value != usual.get(path) and path != DENSE_WIDTH:
             sizes[path] = value
     return sizes
+
+
+def _architecture_table(arm: Arm) -> Table:
+    """The architecture of an arm, its own or that of what it begins from, under its path."""
+    return {"architecture": arm.run.architecture.model_dump(mode="json")}
 
 
 def _expert_width(architecture: Architecture) -> int | None:

@@ -264,7 +264,7 @@ def make_plan(
     _refuse_confounds(design, lines)
     rungs = plan_rungs(design, ready, opener, text)
     ratios = pair_ratios(arms, sizes, compared_pairs(design))
-    judged = name_details(judged, design, arms, ratios)
+    judged = name_details(judged, design, arms, ratios, opener)
     here = run_environment(device, execution.n_jobs)
     return Plan(
         name=name,
