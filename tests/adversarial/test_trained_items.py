@@ -116,6 +116,21 @@ def test_the_same_pairs_in_other_words_are_a_confound(
     assert lines_of(plan_design(text.replace("400, form", "400, seed = 3, form"))) == []
 
 
+@pytest.mark.parametrize("kind", ["copy", "sort", "reverse"])
+def test_sources_of_few_letters_are_found_in_other_words(
+    plan_design: PlanDesign, kind: str
+) -> None:
+    drawn = (
+        f'{{ kind = "{kind}", n_documents = 400, n_symbols = 10, min_length = 10, max_length = 12'
+    )
+    text = stage_of(
+        f'{drawn}, form = "text", phrasings = ["{{source}} becomes "] }}',
+        ", test = 0.01, valid = 0.02",
+    ).replace(COPIES % "", f"{drawn} }}")
+    assert counts(refusal(plan_design, text))[1] >= 10
+    assert lines_of(plan_design(text.replace("12, form", "12, seed = 3, form"))) == []
+
+
 def test_the_same_split_of_the_same_text_is_accepted(plan_design: PlanDesign) -> None:
     text = stage_of(COPIES % ', form = "pairs"', ", test = 0.1")
     text = text.replace('"causal"', '"seq2seq"').replace('form = "text"', 'form = "pairs"')

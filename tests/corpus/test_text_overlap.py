@@ -7,7 +7,7 @@ import pytest
 from byte_models import held_out_texts
 
 from paribus.corpus import TokenisedCorpus, prepare_corpus
-from paribus.corpus.text_overlap import SoughtItem, SoughtTexts, Text, are_drawn
+from paribus.corpus.text_overlap import SoughtItem, SoughtTexts, Text, _fold, are_drawn
 from paribus.spec.corpus import Corpus
 
 WORDS = [f"word{n}" for n in range(60)]
@@ -36,6 +36,38 @@ def test_a_long_text_stands_there_if_half_of_its_windows_do(tmp_path: Path) -> N
         text(0, 30)[::-1]: True,
     }
     assert standing(dataset, *items) == list(items.values())
+
+
+@pytest.mark.parametrize(
+    ("item", "trained"),
+    [
+        ("the mare ate its hay here", "the\u00a0mare\u2009ate\u3000its\u2028hay here"),
+        ("the mare ate its hay here", "the ma\u00adre a\u200bte its h\u2060ay here"),
+        ("Straße über den Fluß gebaut", "STRASSE U\u0308BER DEN FLUSS GEBAUT"),
+        ("в начале было слово", "В НАЧАЛЕ БЫЛО СЛОВО"),
+        ("ΣΙΣΥΦΟΣ και ο βράχος", "Σίσυφος και ο βράχος"),
+        ("the “mare” ate… its hay", '"The mare" ate its hay'),
+        (
+            "ABC 123 ガギグ",
+            "\uff21\uff22\uff23 \uff11\uff12\uff13 \uff76\uff9e\uff77\uff9e\uff78\uff9e",
+        ),
+        ("漢字を、読む人がいる", "漢字を\u3000読む人がいる。"),
+    ],
+)
+@pytest.mark.parametrize("tokenizer", [{"kind": "bytes"}, {"kind": "bpe", "n_vocab": 258}])
+def test_white_space_case_and_form_of_characters_do_not_matter(
+    tmp_path: Path, item: str, trained: str, tokenizer: dict[str, object]
+) -> None:
+    dataset = held_out_texts(tmp_path, [f"x{trained}y"], test=0.0, tokenizer=tokenizer)
+    other = item[::2] * 2
+    assert standing(dataset, item, other) == [True, False]
+
+
+def test_bytes_that_are_no_text_are_passed_over() -> None:
+    data = np.frombuffer("ab é".encode() + b"\x80\xe4" + "c–d".encode(), np.uint8)
+    folded = _fold(data)
+    assert bytes(folded[folded > 0]) == b"abec-d"
+    assert len(folded) == len(data)
 
 
 def test_a_text_that_was_cut_elsewhere_is_found(tmp_path: Path) -> None:

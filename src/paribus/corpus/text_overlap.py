@@ -2,7 +2,8 @@
 form.
 
 Case, white space and the punctuation of sentences do not count, nor do special tokens: `Ab=` → `c`
-as a pair is `ab=c` as running text. A text may stand there backwards, too. What counts of it is how
+as a pair is `ab=c` as running text. Nor do the accents and the form of a character, nor characters
+that nobody sees. A text may stand there backwards, too. What counts of it is how
 much of it stands there, in bytes:
 
     32 or more     a quarter of its windows of 32 bytes
@@ -22,10 +23,12 @@ some, but not a quarter of a text. What is shorter is found whole, or not at all
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+from unicodedata import category, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +49,10 @@ CHUNK_TOKENS = 2**17
 _FILTER_BITS = 22  # of a hash, by which most windows are passed over
 _SPACE = 32  # stands for a special token
 _PUNCTUATION = b".,;:!?'\"`_*#"  # of sentences; what stands for a number or an operation is text
+_FIRST_OTHER_BYTE = 0x80  # from here on bytes are of characters beyond ASCII
+_BROKEN = (0xDC80, 0xDCFF)  # stand for bytes that are no UTF-8
+# white space, control and format characters, bytes that are no UTF-8, marks, quotes, punctuation
+_UNCOUNTED = ("Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Me", "Pi", "Pf", "Po")
 _FIRST_SPECIAL_BYTE = 0xF8  # from here on no byte occurs in UTF-8
 _FACTORS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)))
 _SHIFT = np.uint64(29)
@@ -72,7 +79,7 @@ class SoughtTexts:
         """Which windows of the texts stand in the training text of a corpus."""
         seen = {size: np.zeros(len(own), bool) for size, own in self._wanted.items()}
         for data, bounds in _training_chunks(dataset):
-            folded = _FOLDED[data]
+            folded = _fold(data)
             counts = folded > 0
             own = folded[counts]
             if any(size < SHORT_WINDOWS[0] for size in seen):
@@ -220,8 +227,57 @@ def _folding() -> Bytes:
 _FOLDED = _folding()
 
 
+class _CharacterFolding:
+    """What each character beyond ASCII counts as: in its plain form, without its case and marks.
+    White space, format characters and punctuation count for nothing. What a form is longer than the
+    character in UTF-8 is cut off, so that texts keep their places.
+    """
+
+    def __init__(self) -> None:
+        self._rows = np.zeros((sys.maxunicode + 1, 4), np.uint8)
+        self._is_known = np.zeros(sys.maxunicode + 1, bool)
+
+    def rows(self, codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Of each character 4 bytes; 0 is what does not count."""
+        for code in np.unique(codes[~self._is_known[codes]]).tolist():
+            own = self._folded(chr(code))[:4]
+            self._rows[code, : len(own)] = list(own)
+        self._is_known[codes] = True
+        return self._rows[codes]
+
+    def _folded(self, character: str) -> bytes:
+        plain = normalize("NFKD", normalize("NFKD", character).casefold())
+        kept = ""
+        for one in plain:
+            if one.isascii() or category(one) not in _UNCOUNTED:
+                kept += "-" if category(one) == "Pd" else one
+        data = normalize("NFC", kept).encode()
+        return bytes(_FOLDED[list(data)]).replace(b"\0", b"")
+
+
+_CHARACTERS = _CharacterFolding()
+
+
+def _fold(data: Bytes) -> Bytes:
+    """Text in UTF-8 as it counts, each character in its place; 0 is what does not count."""
+    folded = _FOLDED[data]
+    places = np.flatnonzero(data >= _FIRST_OTHER_BYTE)
+    if not len(places):
+        return folded
+    text = data[places].tobytes().decode(errors="surrogateescape")
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
+    is_broken = (codes >= _BROKEN[0]) & (codes <= _BROKEN[1])
+    lengths = np.where(is_broken, 1, 2 + (codes >= 0x800) + (codes >= 0x10000))
+    starts = lengths.cumsum() - lengths
+    rows_N4 = _CHARACTERS.rows(codes)
+    for number in range(4):
+        has_byte = lengths > number
+        folded[places[starts[has_byte] + number]] = rows_N4[has_byte, number]
+    return folded
+
+
 def _counted_bytes(text: str) -> Bytes:
-    folded = _FOLDED[np.frombuffer(text.encode(), np.uint8)]
+    folded = _fold(np.frombuffer(text.encode(), np.uint8))
     return folded[folded > 0]
 
 

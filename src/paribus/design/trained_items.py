@@ -8,6 +8,8 @@ yardsticks are looked for in every text that an arm trains on, however little of
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 from paribus.analyse import column_of
 from paribus.corpus import TokenisedCorpus, document_text, document_turns
 from paribus.corpus.labelled_rows import LabelledCorpus
+from paribus.corpus.languages.questions import question_source
 from paribus.corpus.tasks.items import iterate_parts
 from paribus.corpus.text_overlap import SeenHashes, SoughtItem, SoughtTexts, Text, are_drawn
 from paribus.design.arms import Arm
@@ -33,6 +36,7 @@ from paribus.spec.begin import BeginFrom
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.corpus import Corpus, TokenizerFile
 from paribus.spec.design import Design, sweep_yardstick
+from paribus.spec.languages import Language, TranslationLanguage
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.probe_variants import DRAWN
 from paribus.spec.stages import stage_corpus
@@ -46,6 +50,7 @@ from paribus.spec.yardstick import (
 
 N_DOCUMENTS = 200  # of a split, where documents are looked at and no items are made
 MAX_TOKENS = 4096  # of such a document
+DRAWN_BITS = 28  # of a source: by chance, one of a million others is the same in 4 cases of 1,000
 ItemTexts = list[tuple[Text, ...]]  # of each item the texts that are looked for
 TextOpener = Callable[[Corpus, str], TokenisedCorpus]  # by its fingerprint, if it is there
 
@@ -185,10 +190,32 @@ def _item_texts(
             return list(_document_texts(arm.dataset, measure.split))
         case _:
             items: ItemTexts = []
+            questions = list[str]()
             for item in select_items(arm.dataset, measure):
                 turns = "".join(turn.content for turn in item.turns)
                 items.append(((turns or item.context, item.target),))
-            return items
+                questions.append(item.turns[0].content if item.turns else item.context)
+            sources = _drawn_sources(arm.dataset.spec, questions)
+            return [(*own, *more) for own, more in zip(items, sources, strict=True)]
+
+
+def _drawn_sources(corpus: Corpus, questions: Sequence[str]) -> list[list[Text]]:
+    """Of each question its source alone, as other phrasings would have it, where an invented
+    language drew it from so many that it is not drawn twice by chance.
+    """
+    sources: list[list[Text]] = [[] for _ in questions]
+    for language in corpus.sources:
+        if not isinstance(language, Language) or isinstance(language, TranslationLanguage):
+            continue
+        own: dict[int, str] = {}
+        for number, question in enumerate(questions):
+            with contextlib.suppress(ValueError):
+                own[number] = question_source(language, question)
+        n_symbols = len(set("".join(own.values())))
+        for number, source in own.items():
+            if len(source) * math.log2(max(n_symbols, 1)) >= DRAWN_BITS:
+                sources[number].append((source,))
+    return sources
 
 
 def _document_texts(dataset: TokenisedCorpus, split: HeldOutSplit) -> Iterator[tuple[Text, ...]]:
