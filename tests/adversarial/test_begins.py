@@ -373,6 +373,31 @@ def test_a_copied_checkpoint_has_the_record_of_the_run_that_trained_it(
     assert unknown.mark.endswith(note)
 
 
+@pytest.mark.parametrize("change", ["another's checkpoint", "another spec", "no checksums"])
+def test_a_record_that_is_not_of_the_checkpoint_is_not_believed(
+    checkpoints: dict[str, Path], study_cache: Path, tmp_path: Path, change: str
+) -> None:
+    """The run that did train it is found, if it is there; else nothing is known."""
+    one, runs = checkpoints["first"], checkpoints["first"].parents[2]
+    names = ("first", "other text") if change == "another's checkpoint" else ("other text",) * 2
+    copied = tmp_path / "copied"
+    shutil.copytree(checkpoints[names[0]].parents[1], copied)
+    place = copied / "checkpoints" / checkpoints[names[1]].name
+    shutil.rmtree(place)
+    shutil.copytree(checkpoints[names[1]], place)
+    if change == "another spec":
+        spec = copied / "spec.json"
+        spec.write_text(spec.read_text().replace('"copy"', '"translation"'))
+    elif change == "no checksums":
+        (copied / "checksums.jsonl").unlink()
+    (known,) = plan_of_weights(one, place, runs, study_cache).judged
+    assert known.description == "differs in begin.corpus.sources.0.kind"
+    (unknown,) = plan_of_weights(one, place, tmp_path, study_cache).judged
+    assert unknown.description.endswith(
+        f"; and, not known: no record says what trained copied/{place.name}"
+    )
+
+
 def test_how_far_a_schedule_had_come_counts(
     checkpoints: dict[str, Path], trained: Callable[[dict[str, Any]], Path], study_cache: Path
 ) -> None:

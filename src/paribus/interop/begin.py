@@ -13,7 +13,8 @@ from typing import Any
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint, stages_of
 from paribus.model.weights import read_architecture
-from paribus.record import read_stages, run_name
+from paribus.record import read_stages, require_checkpoint_rows, run_name
+from paribus.record.checksums import read_checksums
 from paribus.record.disk import file_sha256, read_json
 from paribus.record.file_names import (
     CHECKPOINTS,
@@ -79,7 +80,7 @@ def _open_checkpoint(request: BeginFrom, checkpoint: LoadedCheckpoint, runs: Pat
 
 def _history(begin: Begin, runs: Sequence[Path]) -> History:
     """What trained the weights of a checkpoint, back to its first stage: the run in whose folder it
-    lies, or any in these folders that has a checkpoint of the same weights.
+    lies, or any in these folders that saved a checkpoint of the same weights.
     """
     found = _find_trainer(begin, runs)
     if found is None:
@@ -117,10 +118,24 @@ def _find_trainer(begin: Begin, runs: Sequence[Path]) -> tuple[Path, int] | None
     for place in dict.fromkeys(Path(place).absolute() for place in runs):
         manifests += sorted(place.glob(f"*/{CHECKPOINTS}/*/{MANIFEST_FILE}"))
     for manifest in manifests:
-        run = manifest.parents[2]
-        if _manifest_weights(manifest) == begin.weights and (run / SPEC_FILE).is_file():
-            return run, checkpoint_step(manifest.parent.name) + 1
+        run, step = manifest.parents[2], checkpoint_step(manifest.parent.name)
+        if _manifest_weights(manifest) != begin.weights or not (run / SPEC_FILE).is_file():
+            continue
+        if _is_own_record(run, step):
+            return run, step + 1
     return None
+
+
+def _is_own_record(run: Path, step: int) -> bool:
+    """Does a folder say of the checkpoint of a step what was written there? Neither was its spec
+    changed, nor did another run save the checkpoint.
+    """
+    try:
+        checksums = read_checksums(run)
+        require_checkpoint_rows(run, step)
+    except RecordError:
+        return False
+    return checksums is not None and checksums.file_fault(run, SPEC_FILE) is None
 
 
 def _manifest_weights(path: Path) -> str | None:
