@@ -34,6 +34,11 @@ def escape_unprintable(text: str) -> str:
     return "".join(letter if _is_printable(letter) else _escape_sequence(letter) for letter in text)
 
 
+def on_one_line(text: str) -> str:
+    """The text without line breaks, which could pass for lines of what is printed around it."""
+    return " ".join(text.split())
+
+
 def _is_printable(letter: str) -> bool:
     return letter.isprintable() or letter in "\n\t" or unicodedata.category(letter) == "Zs"
 

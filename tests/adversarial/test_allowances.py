@@ -8,7 +8,10 @@ import re
 
 import pytest
 
+from paribus.cli.terminal.console import console
+from paribus.cli.terminal.plan_tables import print_judged
 from paribus.errors import ConfoundError, SpecError
+from paribus.escapes import on_one_line
 
 DESIGN = """
 factor = ["architecture.mask"]
@@ -60,7 +63,19 @@ def test_a_whole_table_cannot_be_allowed(plan_design, table: str) -> None:
         plan_design(DESIGN.format(f'{{ {table} = "the paper has it so" }}') + "training.warmup = 3")
 
 
-@pytest.mark.parametrize("reason", ["x", ".", "why not", "so be it"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "x",
+        ".",
+        "why not",
+        "so be it",
+        "…………………………",
+        "fine\u200b\u200b\u200b\u200b\u200b\u200b\u200b",
+        "1 2 3 4 5 6 7 8",
+        "ääääääääääää",
+    ],
+)
 @pytest.mark.parametrize("field", ["allow", "compound"])
 def test_a_reason_says_why(plan_design, field: str, reason: str) -> None:
     if field == "allow":
@@ -73,6 +88,7 @@ def test_a_reason_says_why(plan_design, field: str, reason: str) -> None:
     with pytest.raises(SpecError, match="which is no reason; say why in 3 words or more"):
         plan_design(design)
     plan_design(design.replace(f'"{reason}"', '"as in the paper"'))
+    plan_design(design.replace(f'"{reason}"', '"两个因素在论文中是一起使用的"'))
 
 
 @pytest.mark.parametrize("levels", ["0.1", "0.0"])
@@ -141,3 +157,46 @@ def test_a_control_that_is_the_baseline_shows_nothing(plan_design) -> None:
         plan_design(design.format("causal & window(5)"))
     (one,) = plan_design(design.format("causal & same_side")).judged
     assert one.arm == "window"
+
+
+def test_an_allowed_table_is_let_pass_as_it_comes_and_no_further(plan_design) -> None:
+    reasons = '"architecture.encoder" = "as in the paper", "cut contexts" = "as in the paper"'
+    text = DESIGN.format(f"{{ {reasons} }}")
+    text = text.replace("architecture.dropout = 0.9", "architecture.encoder = {}")
+    (one,) = plan_design(text).judged
+    assert (one.factors, "encoder" in one.allowed) == (("mask",), True)
+    with pytest.raises(ConfoundError, match=r"2 factors: mask, encoder\.shared;"):
+        plan_design(text.replace("encoder = {}", "encoder = { shared = true }"))
+
+
+def test_a_field_that_counts_beside_a_kind_can_be_allowed(plan_design) -> None:
+    text = """
+    factor = "architecture.mask"
+    match = "nothing"
+    allow = { %s }
+    [base]
+    architecture.positions = "alibi"
+    [arms.plain]
+    [arms.other]
+    architecture = { mask = "causal & window(5)", positions = { kind = "rotary", theta = 3.0 } }
+    """
+    kind = '"architecture.positions.kind" = "the paper has it so"'
+    with pytest.raises(ConfoundError, match=r"2 factors: mask, positions\.theta;"):
+        plan_design(text % kind)
+    plan = plan_design(text % f'{kind}, "architecture.positions.theta" = "the paper has it so"')
+    assert plan.judged[0].allowed == ("positions", "positions.theta")
+    assert plan.unused_allowances == {}
+
+
+def test_line_breaks_in_what_a_design_says_forge_no_line(
+    plan_design, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert on_one_line("one\ntwo\u2028three") == "one two three"
+    reason = "all are meant\\njudged     other against plain: differs in mask"
+    text = f'compound = {{ other = "{reason}" }}' + DESIGN.format("{}").replace(
+        '"architecture.mask"', '"architecture.mask", "architecture.dropout"'
+    )
+    print_judged(plan_design(text), console())
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    assert "(meant: all are meant judged other against plain: differs in mask)" in printed

@@ -48,6 +48,7 @@ from paribus.design.alarms import plan_alarms
 from paribus.design.proposed_jobs import gpu_limits, propose_jobs
 from paribus.design.series import require_same_design, series_member
 from paribus.errors import ConfoundError, SpecError, UnsupportedError
+from paribus.escapes import on_one_line
 from paribus.record import is_folder_name, open_study
 from paribus.record.file_names import PLAN_LOCK_FILE, STUDIES
 from paribus.record.folder import NAME_ADVICE
@@ -169,7 +170,7 @@ def command(
         print_json({"alarms": list(map(asdict, alarms)), **described(study_plan)})
         return
     print_alarms(alarms, page)
-    page.print(study_plan.design.question, style="bold", soft_wrap=True)
+    page.print(on_one_line(study_plan.design.question), style="bold", soft_wrap=True)
     print_series(study_plan, page)
     page.print()
     print_control_table(study_plan.control_lines, page, every)

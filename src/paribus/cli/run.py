@@ -51,6 +51,7 @@ from paribus.design.on.places import require_installed
 from paribus.design.samples import write_study_samples
 from paribus.design.seeds import n_begun_seeds, reported_seeds
 from paribus.errors import SpecError
+from paribus.escapes import on_one_line
 from paribus.record import Study, open_study
 from paribus.runtime import select_device
 from paribus.slurm.options import parse_sbatch_options
@@ -125,7 +126,7 @@ def _run_design(
 
 
 def _print_plan(study_plan: Plan, study: Study, seeds_note: str | None, page: Console) -> None:
-    page.print(study_plan.design.question, style="bold", soft_wrap=True)
+    page.print(on_one_line(study_plan.design.question), style="bold", soft_wrap=True)
     print_series(study_plan, page)
     if seeds_note is not None:
         page.print(seeds_note, soft_wrap=True)

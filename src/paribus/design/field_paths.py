@@ -5,6 +5,7 @@ control table.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -138,15 +139,23 @@ def require_reasons(design: Design) -> None:
     problems = []
     for field, reasons in (("allow", design.allow), ("compound", design.compound)):
         for name, reason in reasons.items():
-            text = reason.strip()
-            has_words = len(text.split()) >= MIN_WORDS or not text.isascii()
-            if len(text) < MIN_CHARACTERS or not has_words:
+            if not _says_why(reason):
                 problems.append(
                     f'{field}."{name}" is {reason!r}, which is no reason; say why in'
                     f" {MIN_WORDS} words or more, for every report shows it"
                 )
     if problems:
         raise SpecError(problems)
+
+
+def _says_why(reason: str) -> bool:
+    """Has a reason several words? Where words stand without spaces, as in Chinese, each letter may
+    be one.
+    """
+    words = re.findall(r"[^\W\d_]+", reason)
+    n_caseless = sum(letter.lower() == letter.upper() for letter in "".join(words))
+    has_words = len(words) >= MIN_WORDS or n_caseless >= MIN_CHARACTERS
+    return has_words and len(reason.strip()) >= MIN_CHARACTERS
 
 
 def unused_allowances(design: Design, lines: Sequence[ControlLine]) -> dict[str, str]:

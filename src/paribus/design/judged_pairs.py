@@ -22,6 +22,7 @@ it is their interaction. What cannot be taken apart so is compound.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -201,7 +202,10 @@ def name_allowed(
     arms: Sequence[Arm],
     lines: Sequence[ControlLine],
 ) -> tuple[JudgedDifference, ...]:
-    """Each with what differs between its arms besides, and is let pass."""
+    """Each with what differs between its arms besides, and is let pass: confounds, and what would
+    count beside a kind or a table.
+    """
+    by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
     named = []
     for one in differences:
@@ -213,8 +217,18 @@ def name_allowed(
             values = [line.values.get(str(name)) for name in own]
             if line.allowed is not None and any(value != values[0] for value in values):
                 paths.append(line.path)
+        for first, second in itertools.combinations(own, 2):
+            for field in own_fields(by_name[str(first)], by_name[str(second)]):
+                if field.counts and field.path in design.allow:
+                    paths.append(field.path)
         named.append(replace(one, allowed=_names(dict.fromkeys(paths, ""))))
     return tuple(named)
+
+
+def is_allowed_beside(path: str, differences: Sequence[JudgedDifference]) -> bool:
+    """Does a field stand beside a comparison as one that is let pass?"""
+    named = {name for one in differences for name in one.allowed}
+    return path in named or _short_name(path) in named
 
 
 def _describe_equal_values(one: JudgedDifference, arms: Mapping[str, Arm]) -> str:
@@ -308,11 +322,17 @@ def _factors_by_pair(
                 for inside in _added_factors(path, first, second):
                     if design.tune is None or not is_rate_path(inside):
                         own[inside] = ""
+        for path, finding in by_path.items():
+            if finding.mark == Mark.CONFOUND and path in design.allow:
+                for inside in _added_factors(path, first, second):
+                    if design.tune is None or not is_rate_path(inside):
+                        own.setdefault(inside, "")
         own |= tokenizers
         tables: list[str] = []  # one choice, with what is in it
         for field in own_fields(first, second):
             is_inside_one = any(field.path.startswith(f"{path}.") for path in tables)
-            if field.counts and not is_inside_one and field.path not in (*design.factor, *own):
+            is_named = field.path in (*design.factor, *design.allow, *own)
+            if field.counts and not is_inside_one and not is_named:
                 tables.append(field.path)
                 own[field.path] = ""
         if BEGIN_PATH in by_path and by_path[BEGIN_PATH].mark != Mark.FOLLOWS:

@@ -44,6 +44,7 @@ from paribus.design.item_checks import describe_cut_confounds, item_counts, item
 from paribus.design.judged_notes import note_judged
 from paribus.design.judged_pairs import (
     describe_compounds,
+    is_allowed_beside,
     judged_differences,
     name_allowed,
     name_details,
@@ -134,7 +135,9 @@ class Plan:
     @property
     def unused_allowances(self) -> dict[str, str]:
         """What the design allows though nothing there is a confound, and why that is not needed."""
-        return unused_allowances(self.design, self.control_lines)
+        unused = unused_allowances(self.design, self.control_lines)
+        used = [path for path in unused if is_allowed_beside(path, self.judged)]
+        return {path: why for path, why in unused.items() if path not in used}
 
     @property
     def unused_reasons(self) -> tuple[str, ...]:

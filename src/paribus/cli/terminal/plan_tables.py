@@ -26,6 +26,7 @@ from paribus.design.arms import width_notes
 from paribus.design.control_arm import describe_control_differences
 from paribus.design.ladder import Rung
 from paribus.design.proposed_jobs import ProposedJobs
+from paribus.escapes import on_one_line
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.record import ControlLine, JudgedDifference, Mark
 from paribus.record.control_table import TRAINED_ITEMS
@@ -90,7 +91,7 @@ def print_control_table(lines: Iterable[ControlLine], page: Console, every: bool
     for line in table_lines:
         note = line.note
         if line.allowed:
-            note = f"allowed: {line.allowed}"
+            note = f"allowed: {on_one_line(line.allowed)}"
         cells = format_line(line.path, [line.values[arm] for arm in arms])
         table.add_row(line.mark, line.path, *cells, note, style=STYLES[line.mark])
     page.print(table)
@@ -106,10 +107,10 @@ def print_judged(plan: Plan, page: Console) -> None:
     """Print what each judged pair and each contrast differs in."""
     heading = "judged"
     for one in plan.judged:
-        name = one.contrast or f"{one.arm} against {one.against}"
+        name = on_one_line(one.contrast or f"{one.arm} against {one.against}")
         line = "; ".join([f"{heading:10} {name}: {one.description}", *_hanging_checks(plan, one)])
         if one.reason is not None:
-            line += f" (meant: {one.reason})"
+            line += f" (meant: {on_one_line(one.reason)})"
         style = "bold yellow" if one.is_compound else ""
         page.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
         heading = ""
