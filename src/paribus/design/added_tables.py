@@ -21,7 +21,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from paribus.design.arms import Arm
-from paribus.design.trials import added_entry, differing_fields, entry_partners, entry_paths
+from paribus.design.trials import ABSENT, added_entry, differing_fields, entry_partners, entry_paths
 from paribus.errors import SpecError
 from paribus.masks import Nothing
 from paribus.masks.rules import Causal, Full
@@ -132,15 +132,15 @@ def _is_of_preset(architecture: Architecture, path: str) -> bool:
 
 
 def _published_value(arm: Arm, path: str) -> Any:
-    """What the preset of an arm has at a path of the architecture; None where it has nothing, or
-    is a file of somebody's own.
+    """What the preset of an arm has at a path of the architecture; ABSENT where it has nothing,
+    or is a file of somebody's own.
     """
     place, _, inner = path.partition(".")
     if arm.preset not in presets() or place != "architecture":
-        return None
+        return ABSENT
     value: Any = load(arm.preset)
     for name in inner.split("."):
-        value = getattr(value, name, None)
+        value = getattr(value, name, ABSENT)
     return _plain(value)
 
 
