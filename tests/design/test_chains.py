@@ -15,7 +15,7 @@ from paribus.analyse import study_findings, study_rows
 from paribus.cli.run import run
 from paribus.design import Plan, estimate_cost, find_design, make_plan
 from paribus.design.cells import reported_cells
-from paribus.design.stage_tuning import known_tuning, written_rates
+from paribus.design.stage_tuning import known_tuning, rates_without_sweep
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import Mark, Study, existing_study, read_stages, run_name
 from paribus.report.hyperparameters import hyperparameters
@@ -196,7 +196,7 @@ def test_a_tuned_study_is_found_again_as_it_was(cache, tuned):
     plan = plan_of(cache, {"tune": True})
     tuning = known_tuning(plan, tuned)
     assert tuning is not None
-    assert tuning.rates != written_rates(plan)
+    assert tuning.rates != rates_without_sweep(plan)
     cells = reported_cells(tuning.plan, tuning.rates)
     reported = {row["run"] for row in study_rows(tuned) if row["purpose"] == "reported"}
     assert {cell.name for cell in cells} == reported

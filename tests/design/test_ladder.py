@@ -14,7 +14,7 @@ from paribus.design import described, estimate_cost, find_design, make_plan
 from paribus.design.cells import ladder_cells, reported_cells
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
-from paribus.design.stage_tuning import written_rates
+from paribus.design.stage_tuning import rates_without_sweep
 from paribus.errors import SpecError
 from paribus.record import Mark
 from paribus.record.study import existing_study
@@ -121,7 +121,7 @@ def test_runs_of_the_verdict_on_the_ladder_are_counted_once(study_cache: Path) -
     name, design = find_design("ladder", "smoke")
     execution = Execution(Workspace(cache=study_cache, device="cpu"))
     plan = make_plan(design, name, "smoke", execution, show_progress=False)
-    rates = written_rates(plan)
+    rates = rates_without_sweep(plan)
     reported = {cell.name: cell for cell in reported_cells(plan, rates)}
     climbed = [*ladder_cells(plan, rates), *ladder_cells(plan, rates, is_predicted=True)]
     cells = reported | {cell.name: cell for cell in climbed}

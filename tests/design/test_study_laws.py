@@ -38,7 +38,7 @@ from paribus.design import Cell, study_run
 from paribus.design.cells import ladder_cells
 from paribus.design.execute import ExecutionResult
 from paribus.design.plan_table import plan_record
-from paribus.design.stage_tuning import written_rates
+from paribus.design.stage_tuning import rates_without_sweep
 from paribus.design.study_run import freeze, lock_predictions, run_study
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, SpecError
@@ -283,7 +283,7 @@ def test_predictions_are_written_down_before_their_runs_begin(
 def test_nothing_is_predicted_of_runs_that_had_begun(study_cache: Path, tmp_path: Path) -> None:
     own, study, watcher = make_small_plan(study_cache, CHANGES), open_study(tmp_path, "a"), Notes()
     freeze(own, study)
-    cells = ladder_cells(own, written_rates(own), is_predicted=True)
+    cells = ladder_cells(own, rates_without_sweep(own), is_predicted=True)
     (tmp_path / cells[1].name).mkdir()
     (tmp_path / cells[1].name / "rows.jsonl").write_text('{"step": 0}\n')
     lock_predictions(own, cells, study, watcher)

@@ -84,9 +84,13 @@ def pair_new_documents(
 def gains_at_rates(
     rates: Mapping[str, Any] | None, baseline: str, arm: str, measure: Measure
 ) -> dict[float, float | None]:
-    """The gain at every common rate; none where a sweep was not scored by the yardstick."""
+    """The gain at every common rate; none where a sweep was not scored by the yardstick, or stands
+    in another study.
+    """
     if rates is None or rates[baseline].get("own_loss") or rates[arm].get("own_loss"):
         return {}
     before, after = rates[baseline]["points"], rates[arm]["points"]
+    if not before or not after:
+        return {}
     # of an older study, every common rate
     return gains_by_rate(before, after, grid=rates[baseline].get("grid"), measure=measure)

@@ -8,6 +8,7 @@ from math import exp
 from typing import Any
 
 from paribus.analyse.laws.rates import RateLaw, RatePoint, fit_rate_law
+from paribus.design.kept_rates import RATE_DIGITS
 from paribus.design.ladder import Rung, rung_rate
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
@@ -18,7 +19,6 @@ from paribus.record.plan_formats import REPAIR
 from paribus.spec import resolve
 from paribus.spec.training import scaled_training
 
-RATE_DIGITS = 3
 RungRates = Mapping[int, Mapping[str, float]]  # by size, then by arm
 
 

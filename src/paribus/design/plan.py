@@ -50,6 +50,7 @@ from paribus.design.judged_pairs import (
     name_details,
     unused_reasons,
 )
+from paribus.design.kept_rates import describe_kept_rates, read_kept_rates
 from paribus.design.ladder import Rung, ladder_lines, plan_rungs
 from paribus.design.length_checks import require_trainable_lengths
 from paribus.design.must_checks import require_open_verdicts
@@ -117,6 +118,8 @@ class Plan:
     # by their columns: the items that every arm is asked
     tasks: Mapping[str, PreparedTask] = field(default_factory=dict)
     rungs: tuple[Rung, ...] = ()  # of the ladder, ascending
+    # what is kept of each arm's rate, where it is read from finished sweeps
+    kept_rates: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     # of the design as it was frozen, where arms were changed since by what sweeps have found
     frozen_design: str | None = None
 
@@ -165,7 +168,9 @@ class Plan:
             if len(arm.texts) > 1:
                 text = [own.fingerprint for own in arm.texts]
             runs[arm.name] = (arm.run.model_dump(mode="json"), text)
-        return design_fingerprint(self.design.model_dump(mode="json"), runs, items=self.items)
+        return design_fingerprint(
+            self.design.model_dump(mode="json"), runs, items=self.items, rates=self.kept_rates
+        )
 
     @cached_property
     def items(self) -> dict[str, str]:
@@ -258,9 +263,13 @@ def make_plan(
     require_scalable(design, ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
+    kept_rates = read_kept_rates(design, ready)
+    tuning = tuning_description(design)
+    if kept_rates:
+        tuning = describe_kept_rates(design, kept_rates)
     lines = (
         *own_size_lines,
-        *_control_lines(design, arms, ready, findings, unequal, groups),
+        *_control_lines(design, arms, ready, findings, unequal, groups, tuning),
         *lines_of_items,
         *trained_item_lines(design, arms, ready, tasks, opener, recorded_text),
     )
@@ -284,6 +293,7 @@ def make_plan(
         seeds=seeds,
         tasks=tasks,
         rungs=rungs,
+        kept_rates=kept_rates,
     )
 
 
@@ -364,6 +374,7 @@ def _control_lines(
     findings: FindingsByPair,
     unequal: UnequalSizes,
     groups: BudgetGroups,
+    tuning: str | None,
 ) -> tuple[ControlLine, ...]:
     moved_notes, final = {}, []
     for arm, own in zip(arms, ready, strict=True):
@@ -373,7 +384,6 @@ def _control_lines(
             **scaled_notes(arm, own.run),
         }
         final.append(replace(arm, run=own.run))
-    tuning = tuning_description(design)
     for name in wrongly_taught_arms(design, ready):
         tuning = tuning and f"{tuning}; {name} takes the rate of {design.baseline}"
     pairs = compared_pairs(design)

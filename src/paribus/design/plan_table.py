@@ -30,6 +30,8 @@ def described(plan: Plan) -> dict[str, Any]:
         table["series"] = plan.series.table
     if plan.items:
         table["items"] = dict(plan.items)
+    if plan.kept_rates:
+        table["rates"] = dict(plan.kept_rates)
     if plan.rungs:
         table["rungs"] = [_rung_table(rung) for rung in plan.rungs]
     return table | {

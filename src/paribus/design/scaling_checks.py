@@ -14,7 +14,7 @@ from paribus.design.control import SCALED_NOTE
 from paribus.design.quantities import PlannedArm
 from paribus.design.trials import has_path
 from paribus.errors import SpecError
-from paribus.spec.design import Design, Table, arm_tables
+from paribus.spec.design import Design, Table, arm_tables, is_swept
 from paribus.spec.run import RunSpec
 from paribus.spec.training import (
     SCALED_FIELDS,
@@ -122,7 +122,7 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
 def _shares(design: Design, is_last: bool) -> dict[str, float]:
     """The shortest runs of a stage, as shares of its steps, by the field that asks for them."""
     shares = {"lengths": min(design.lengths or (1.0,))} if is_last else {}
-    if design.tune is not None:
+    if design.tune is not None and is_swept(design):
         has_own = is_last and design.tune.last_share is not None
         name = "tune.last_share" if has_own else "tune.share"
         shares[name] = design.tune.share_of(is_last)
@@ -152,7 +152,7 @@ def fewest_sweep_steps(n_steps: int) -> int:
 
 def _short_sweeps(design: Design, arms: Sequence[PlannedArm]) -> Iterator[str]:
     """The stages whose rates would be tuned in a handful of steps, each by its shortest sweep."""
-    if design.tune is None:
+    if design.tune is None or not is_swept(design):
         return
     shortest: dict[str, tuple[int, PlannedArm, int]] = {}
     shares: dict[str, float] = {}

@@ -52,8 +52,10 @@ class SweepRunner:
     later_flops: float  # of everything that comes after the sweeps
 
 
-def written_rates(plan: Plan) -> dict[str, float]:
-    """The rate of each arm's last stage as the design writes it."""
+def rates_without_sweep(plan: Plan) -> dict[str, float]:
+    """The rate of each arm's last stage: read from finished sweeps, or as the design writes it."""
+    if plan.kept_rates:
+        return {arm: own["rate"] for arm, own in plan.kept_rates.items()}
     return {arm.name: arm.run.last.training.optimizer.rate for arm in plan.arms}
 
 

@@ -13,12 +13,12 @@ from paribus.design.cells import Cell, ladder_cells, length_cells, reported_cell
 from paribus.design.ladder_rates import size_plans
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
-from paribus.design.stage_tuning import written_rates
+from paribus.design.stage_tuning import rates_without_sweep
 from paribus.design.training_pace import NO_WORK, StepWork, n_block_calls, step_work, training_pace
 from paribus.design.variance import noise_crossing
 from paribus.design.wrong_targets import wrongly_taught_arms
 from paribus.runtime import select_device
-from paribus.spec.design import length_arms
+from paribus.spec.design import is_swept, length_arms
 from paribus.spec.stages import stage_architectures
 from paribus.train.parent import name_of_run
 from paribus.workspace import Workspace
@@ -142,7 +142,7 @@ def _twice_counted_cells(plan: Plan) -> list[Cell]:
     """
     if size_plans(plan):
         return []
-    rates = written_rates(plan)
+    rates = rates_without_sweep(plan)
     counted = {cell.name for cell in (*reported_cells(plan, rates), *length_cells(plan, rates))}
     cells = (*ladder_cells(plan, rates), *ladder_cells(plan, rates, is_predicted=True))
     return [cell for cell in cells if cell.name in counted]
@@ -161,7 +161,7 @@ def _sweep_size(plan: Plan) -> tuple[int, int, tuple[float, float]]:
     earlier stages, and of the last.
     """
     tune = plan.design.tune
-    if tune is None:
+    if tune is None or not is_swept(plan.design):
         return 0, 0, (0.0, 0.0)
     shares = (tune.share, tune.share_of(is_last=True))
     return (tune.n_rates + N_EXTRA_RATES) * tune.n_seeds, tune.n_seeds, shares

@@ -32,9 +32,9 @@ from paribus.design.stage_tuning import (
     SweepRunner,
     first_sweep,
     known_tuning,
+    rates_without_sweep,
     tune_ladder,
     tune_stages,
-    written_rates,
 )
 from paribus.design.study_watcher import StudyWatcher
 from paribus.design.variance import variance_cells
@@ -51,6 +51,7 @@ from paribus.record import (
 from paribus.record.file_names import PLAN_LOCK_FILE, ROWS_FILE
 from paribus.record.plan import EDITION
 from paribus.record.plan_file import read_plan
+from paribus.spec.design import is_swept
 from paribus.workspace import Execution
 
 PREDICTED = "prediction"  # the round of the run that a law is asked about beforehand
@@ -181,8 +182,12 @@ def _require_own_plan(plan: Plan, study: Study) -> None:
 def _run_rounds(
     plan: Plan, study: Study, scheduler: Scheduler, watcher: StudyWatcher
 ) -> StudyProgress:
-    rates = written_rates(plan)
-    if plan.design.tune is not None:
+    rates, rung_rates = rates_without_sweep(plan), None
+    if plan.kept_rates:
+        study.remove_rates()
+        study.write_rates(dict(plan.kept_rates))
+        _require_rates_of_series(plan, rates)
+    elif plan.design.tune is not None:
         later = _flops(cells_of_shard(_all_cells(plan, rates), scheduler.execution.shard))
         tuned, result = tune_stages(plan, study, SweepRunner(scheduler, watcher, later))
         if tuned is None:
@@ -194,7 +199,6 @@ def _run_rounds(
             return StudyProgress(result.failures, len(result.open_elsewhere), rates)
     else:
         study.remove_rates()
-        rung_rates = None
     rounds = _rounds(plan, rates, rung_rates)
     _note_older_runs(rounds["runs"], study)
     study.add_cells([cell.record for cell in itertools.chain.from_iterable(rounds.values())])
@@ -266,8 +270,8 @@ def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
     """Every cell that can be named by now: sweeps, and reported runs where rates are known;
     None for those to come.
     """
-    if plan.design.tune is None:
-        return [*_all_cells(plan, written_rates(plan))]
+    if not is_swept(plan.design):
+        return [*_all_cells(plan, rates_without_sweep(plan))]
     tuned = known_tuning(plan, study)
     if tuned is None:
         return [*first_sweep(plan), None]

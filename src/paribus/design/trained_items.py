@@ -35,7 +35,7 @@ from paribus.record.control_table import TRAINED_ITEMS, TRAINED_TOLERANCE
 from paribus.spec.begin import BeginFrom
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.corpus import Corpus, TokenizerFile
-from paribus.spec.design import Design, sweep_yardstick
+from paribus.spec.design import Design, is_swept, sweep_yardstick
 from paribus.spec.languages import Language, TranslationLanguage
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.probe_variants import DRAWN
@@ -167,7 +167,7 @@ def _measures(design: Design) -> Iterator[tuple[str, OtherYardstick | None]]:
             yield f"{TRAINED_ITEMS}.{where}", measure
         else:
             yield f"{TRAINED_ITEMS}.tune", measure
-    if design.tune is not None and sweep_yardstick(design) is None:
+    if is_swept(design) and sweep_yardstick(design) is None:
         yield f"{TRAINED_ITEMS}.tune", None
 
 

@@ -28,13 +28,12 @@ from paribus.design.cell_run import (
     find_answers,
 )
 from paribus.design.cells import Cell
+from paribus.design.kept_rates import RATE_DIGITS
 from paribus.design.seeds import possible_seeds
 from paribus.errors import SpecError
 from paribus.record import Study
 from paribus.spec.design import SWEEP_SEED, Design
 from paribus.spec.measure import LIKELIHOOD, Measure
-
-RATE_DIGITS = 3  # of a rate that a parabola names
 
 
 @dataclass

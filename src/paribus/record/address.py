@@ -7,6 +7,7 @@ from paribus.canonical import canonical_hash
 
 StageTable = Mapping[str, Any]
 PLACES = {
+    "tune": ("rates",),  # what stands in those folders is in the plan
     "corpus": ("paths", "path"),  # of a source of files, of a tokenizer
     "task": ("paths", "train", "valid", "max_unpacked"),
 }  # by the table they stand in

@@ -199,7 +199,13 @@ def _computed_design_fingerprint(plan: PlanRecord, with_places: bool = False) ->
     for name, arm in table["arms"].items():
         earlier = arm.get("earlier_texts")
         runs[name] = (arm["run"], [*earlier, arm["text"]] if earlier else arm["text"])
-    return design_fingerprint(table["design"], runs, with_places, items=table.get("items"))
+    return design_fingerprint(
+        table["design"],
+        runs,
+        with_places,
+        items=table.get("items"),
+        rates=table.get("rates"),
+    )
 
 
 def _run_faults(folder: Path) -> tuple[str, ...] | None:

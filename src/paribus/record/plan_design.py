@@ -33,6 +33,7 @@ class TuneRecord(Shape):
     n_seeds: int
     n_rates: int
     bracket: bool
+    rates: list[str] = Field(default_factory=list)  # finished sweeps that rates are read from
 
 
 class ControlLengthRecord(Shape):

@@ -28,9 +28,10 @@ def design_fingerprint(
     with_places: bool = False,
     *,
     items: Mapping[str, str] | None = None,
+    rates: Mapping[str, Any] | None = None,
 ) -> str:
     """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text,
-    `items` the fingerprint of the items of each task.
+    `items` the fingerprint of the items of each task, `rates` what was read of finished sweeps.
 
     Where files lie is no part of it; `with_places` it is as it was in earlier versions.
     """
@@ -43,6 +44,8 @@ def design_fingerprint(
     }
     if items:
         whole["items"] = dict(items)
+    if rates:
+        whole["rates"] = dict(rates)
     return canonical_hash(whole if with_places else without_places(whole))
 
 

@@ -11,6 +11,7 @@ from paribus.report.numbers import (
     join_words,
     significant,
 )
+from paribus.report.rate_intervals import kept_sweeps
 from paribus.report.report_data import ReportData
 from paribus.spec import ResolvedArchitecture
 
@@ -224,5 +225,7 @@ def hyperparameter_caption(material: ReportData) -> str:
     caption = f"Hyper-parameters of each arm. Compared: {join_words(material.plan.declared)}."
     if material.findings.rates is None:
         return caption
+    if kept_sweeps(material.plan):
+        return f"{caption} The peak learning rates are read from sweeps of other studies."
     sweep = "sweeps" if material.findings.stage_rates else "sweep"
     return f"{caption} The peak learning rates are those that the {sweep} gave."

@@ -19,6 +19,7 @@ from paribus.report.numbers import (
     score,
     significant,
 )
+from paribus.report.rate_intervals import kept_sweeps
 from paribus.report.report_data import ReportData
 from paribus.report.size_matches import match_sentences
 from paribus.report.stages import stage_names
@@ -195,6 +196,12 @@ def _shared_lengths(material: ReportData, stage: str = "") -> str:
 
 def _rate_sentence(material: ReportData) -> str:
     tune = material.plan.design.table["tune"]
+    if tune is not None and tune.get("rates"):
+        return (
+            "The learning rate of each arm is read from sweeps of it in other studies"
+            f" ({kept_sweeps(material.plan)}), by a least-squares line of its logarithm in those of"
+            " the parameters outside of embeddings and of the tokens read."
+        )
     if tune is not None and material.findings.rates is not None:
         seeds, share = format_plural(tune["n_seeds"], "seed"), percent_level(tune["share"])
         return (

@@ -6,12 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import log2
+from pathlib import Path
 from typing import Any
 
 from paribus.analyse.rate_fit import MAX_OCTAVES
+from paribus.record.plan import PlanRecord
 from paribus.report.numbers import significant
 
 _ROUNDING = 0.01  # octaves: a rate is recorded in three digits
+
+
+def kept_sweeps(plan: PlanRecord) -> str:
+    """The finished sweeps that rates were read from; '' if the study swept, or nothing was."""
+    tune = plan.design.tune
+    return ", ".join(Path(folder).name for folder in tune.rates) if tune else ""
 
 
 def cut_ends(sweep: Mapping[str, Any]) -> tuple[bool, bool]:

@@ -46,7 +46,9 @@ def rate_plot(report: ReportData) -> Plot | None:
             " The scores are each arm's held-out loss of its own objective; they say which rate is"
             " best for an arm, not which arm is better."
         )
-    drawn_sweeps = {arm: sweeps[arm] for arm in order}
+    drawn_sweeps = {arm: sweeps[arm] for arm in order if sweeps[arm]["points"]}
+    if not drawn_sweeps:
+        return None
     points, chosen_rates = [], []
     for arm, sweep in drawn_sweeps.items():
         points += _rate_points(arm, sweep, unit)

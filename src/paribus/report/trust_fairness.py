@@ -15,7 +15,7 @@ from paribus.report.numbers import (
     quote_arm,
     significant,
 )
-from paribus.report.rate_intervals import cut_ends
+from paribus.report.rate_intervals import cut_ends, kept_sweeps
 from paribus.report.report_data import ReportData
 from paribus.report.stages import stage_names
 from paribus.report.tables import control_line
@@ -77,6 +77,11 @@ def rate_check(report: ReportData) -> TrustCheck:
         text = f"The optimum of {join_words(outside)} lies outside the grid; used {rate_list}."
         return TrustCheck("Learning rates", "no", text)
     text = f"Tuned alike, each optimum inside the grid: {rate_list}."
+    if kept_sweeps(report.plan):
+        text = (
+            f"Tuned alike, in sweeps of other studies ({kept_sweeps(report.plan)}), and read off a"
+            f" line in size and text for each arm: {rate_list}."
+        )
     remarks = "; ".join(_rate_remarks(report))
     if not remarks:
         return TrustCheck("Learning rates", "yes", text)

@@ -72,13 +72,23 @@ def control_length(design: Design) -> float | None:
     return None
 
 
+def is_swept(design: Design) -> bool:
+    """Does the study make sweeps of its own?"""
+    return design.tune is not None and not design.tune.rates
+
+
 def sweep_yardstick(design: Design) -> DesignYardstick | None:
     """What the sweep of the last stage is measured with: the primary yardstick, on the split of
-    sweeps. None where that is a task that must be unseen: a rate that is chosen by the scores of a
-    task has seen it, so the held-out loss of the stage's own objective decides.
+    sweeps. None where nothing is swept, and where that is a task that must be unseen: a rate that
+    is chosen by the scores of a task has seen it, so the held-out loss of the stage's own objective
+    decides.
     """
     primary = design.primary.measure
-    if design.tune is None or (isinstance(primary, TaskYardstick) and primary.unseen):
+    if (
+        design.tune is None
+        or design.tune.rates
+        or (isinstance(primary, TaskYardstick) and primary.unseen)
+    ):
         return None
     return primary.model_copy(update={"split": design.tune.split})
 

@@ -20,6 +20,7 @@ from paribus.spec.design import (
     MIN_SEEDS,
     OPEN_SEEDS,
     Design,
+    Tune,
     arm_tables,
     compute_margin,
     control_length,
@@ -45,6 +46,7 @@ def design_faults(design: Design) -> Iterator[str]:
     yield from _seed_faults(design)
     yield from _look_faults(design)
     yield from _variance_faults(design)
+    yield from _kept_rate_faults(design)
     yield from _measure_faults(design)
     if bool(design.arms) == bool(design.factors):
         yield (
@@ -128,6 +130,21 @@ def _variance_faults(design: Design) -> Iterator[str]:
                 f"variance.{name} is {count}, and the design has {n_seeds} seeds; use {n_seeds} or"
                 " fewer"
             )
+
+
+def _kept_rate_faults(design: Design) -> Iterator[str]:
+    """What cannot be beside rates that are read from finished sweeps."""
+    if design.tune is None or not design.tune.rates:
+        return
+    usual = Tune()
+    for name in ("n_rates", "n_seeds", "share", "last_share", "split"):
+        if getattr(design.tune, name) != getattr(usual, name):
+            yield (
+                f"tune.{name} says how to sweep, and tune.rates that nothing is swept; leave one"
+                " out"
+            )
+    if design.ladder is not None:
+        yield "tune.rates is given beside a ladder, which sweeps by itself; leave one out"
 
 
 def _measure_faults(design: Design) -> Iterator[str]:

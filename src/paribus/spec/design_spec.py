@@ -54,6 +54,12 @@ class Tune(Spec):
     """That share in the sweep of the last stage of several. If left out: `share`."""
     split: Literal["valid", "test"] = "valid"
     """The text that rates are judged on. It may not be the split of the primary yardstick."""
+    rates: Annotated[
+        tuple[str, ...], Field(exclude_if=lambda rates: not rates), BeforeValidator(as_tuple)
+    ] = ()
+    """Folders of finished sweeps, such as those of kept studies, from which each arm takes its rate
+    instead of being swept: its own rates there, by a line in the logarithms of size and text.
+    """
     bracket: bool = False
     """Whether reported seeds also run half an octave to either side. The verdict must hold there
     too.

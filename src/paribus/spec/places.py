@@ -60,6 +60,8 @@ def place_design(table: Mapping[str, Any], folder: Path) -> Table:
     for key, place in (("arms", place_run), ("factors", _place_factor), ("scales", place_design)):
         if isinstance(result.get(key), Mapping):
             result[key] = _place_each(result[key], place, folder)
+    if isinstance(result.get("tune"), Mapping) and "rates" in result["tune"]:
+        result["tune"] = {**result["tune"], "rates": _place_paths(result["tune"]["rates"], folder)}
     if isinstance(result.get("primary"), Mapping):
         result["primary"] = dict(result["primary"])
         if "measure" in result["primary"]:

@@ -25,7 +25,7 @@ from paribus.design.on.slurm import (
     worker_command,
 )
 from paribus.design.on.slurm_round import Round, describe_log
-from paribus.design.stage_tuning import written_rates
+from paribus.design.stage_tuning import rates_without_sweep
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import SpecError, UnsupportedError
 from paribus.record import open_study
@@ -135,7 +135,7 @@ def test_progress_of_a_chain_is_looked_for_in_its_first_stage_too(
     name, design = find_design(CHAIN_TABLE)
     execution = Execution(Workspace(cache=study_cache, device="cpu"))
     plan = make_plan(design, name, None, execution, show_progress=False)
-    cell = reported_cells(plan, written_rates(plan))[0]
+    cell = reported_cells(plan, rates_without_sweep(plan))[0]
     parent = parent_folder(cell.run, cell.texts, tmp_path)
     assert parent is not None
     folders = chain_folders(cell, open_study(tmp_path, "mine"))
