@@ -46,7 +46,8 @@ def test_a_study_of_the_present_names_has_them_still(study: str) -> None:
     for name, arm in table["arms"].items():
         earlier = arm.get("earlier_texts")
         runs[name] = (arm["run"], [*earlier, arm["text"]] if earlier else arm["text"])
-    own = design_fingerprint(table["design"], runs, items=table.get("items"))
+    items, rates = table.get("items"), table.get("rates")
+    own = design_fingerprint(table["design"], runs, items=items, rates=rates)
     assert own == table["design_fingerprint"]
     plan, n_checked = parse_plan(table, path), 0
     for row in rows_of(RESULTS / study / "rows.csv"):
