@@ -4,6 +4,7 @@ micro-batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -22,16 +23,19 @@ from paribus.objectives.problem_layout import (
     one_sequence_problem,
     problem_layout,
 )
-from paribus.objectives.source_target import draw_split, source_and_target
+from paribus.objectives.source_target import draw_split, possible_splits, source_and_target
 from paribus.objectives.turn_layout import turn_pair
 from paribus.runtime import numpy_generator, random_uint64
 from paribus.spec.objectives import (
+    UL2,
     CausalLM,
     LastToken,
     MaskedLM,
+    Mixture,
     MixtureComponent,
     Objective,
     Preference,
+    PrefixLM,
     ReverseLM,
     Seq2Seq,
     SimpleObjective,
@@ -112,6 +116,33 @@ def draw_component(objective: Objective, seed: int, k: int) -> MixtureComponent:
             numpy_generator(seed, "objective", k).choice(len(components), p=weights / weights.sum())
         )
     ]
+
+
+def possible_draws(objective: Objective, length: int) -> list[tuple[float, Objective]]:
+    """Each component and each split that a step over rows of this length may draw, as an objective
+    that draws it alone, with how often it is drawn. An objective of which all steps pose the same
+    is its only one.
+    """
+    if not isinstance(objective, Mixture | UL2):
+        return list(_possible_splits(objective, length))
+    components = components_of(objective)
+    whole = sum(component.weight for component in components)
+    draws: list[tuple[float, Objective]] = []
+    for component in components:
+        for share, own in _possible_splits(component.objective, length):
+            one = component.model_copy(update={"objective": own})
+            draws.append((component.weight / whole * share, Mixture(components=(one,))))
+    return draws
+
+
+def _possible_splits(objective: Objective, length: int) -> Iterator[tuple[float, Objective]]:
+    if not isinstance(objective, PrefixLM | LastToken):
+        yield 1.0, objective
+        return
+    splits = possible_splits(objective, length)
+    for split in splits:
+        place = {"least": split / length, "most": split / length, "grid": length}
+        yield 1 / len(splits), objective.model_copy(update=place)
 
 
 def _require_matching_text(objective: SimpleObjective, text: TextBatch) -> None:
