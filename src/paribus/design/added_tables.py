@@ -18,19 +18,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from pydantic.fields import FieldInfo
 
 from paribus.design.arms import Arm
 from paribus.design.trials import ABSENT, added_entry, differing_fields, entry_partners, entry_paths
 from paribus.errors import SpecError
-from paribus.masks import Nothing
-from paribus.masks.rules import Causal, Full
+from paribus.masks import Nothing, Rule, SequenceLayout, mean_picture, telling_length
 from paribus.spec.architecture import Architecture, Encoder
 from paribus.spec.base import Spec
 from paribus.spec.begin_reading import DERIVED_SIZES
+from paribus.spec.corpus import gives_pairs
 from paribus.spec.design import Design, Table, control_arm
 from paribus.spec.objectives import Mixture, MixtureComponent, Preference
 from paribus.spec.reading import load, presets
+from paribus.spec.resolved import resolve
 from paribus.spec.stages import Stage, stage_architectures
 from paribus.spec.training import BOOKKEEPING, SEEDS, Training
 
@@ -41,6 +43,7 @@ STAGE_TRAINING = re.compile(r"stages\.(\d+)\.training\.(.+)")
 OWN_OF_STAGE = ("n_steps", "warmup", *SEEDS, *BOOKKEEPING)
 KIND = ".kind"
 FLOOR = "training.schedule.floor"
+LEAST_LENGTH = 32  # of a picture, in positions, if the rows are as long
 # sizes that follow from others or are written for each design; pairs are compared in size anyway
 OWN_SIZES = ("architecture.feed_forward.d_expert", "corpus.tokenizer.n_vocab")
 
@@ -109,7 +112,10 @@ def recorded_fields(arm: str, path: str, own: Any, other: Any) -> Iterator[OwnFi
         if other.encoder is not None:
             yield from _departures(arm, ENCODER_PATH, own.encoder, other.encoder)
         elif own.encoder is not None:
-            for name in _encoder_fields(own, other):
+            fields = [*_encoder_fields(own, other)]
+            if not sees_alike(own, other, own.max_length, has_documents=True):
+                fields.append("mask")
+            for name in fields:
                 yield OwnField(
                     f"{ENCODER_PATH}.{name}",
                     _plain(getattr(own.encoder, name)),
@@ -249,7 +255,9 @@ def added_factors(path: str, arm: Arm, other: Arm) -> tuple[str, ...]:
     """
     stage = STAGE_TABLE.fullmatch(path)
     if path == ENCODER_PATH:
-        fields = _encoder_fields(arm.run.architecture, other.run.architecture)
+        fields = [*_encoder_fields(arm.run.architecture, other.run.architecture)]
+        if not _encoder_sees_alike(arm, other):
+            fields.append("mask")
     elif stage is not None:
         architectures = stage_architectures(arm.run)
         fields = stage_fields(arm.run.stages, architectures, int(stage[1]), other.run.stages)
@@ -290,17 +298,57 @@ def mixture_factors(path: str, mixture: Any, simple: Any) -> dict[str, str]:
 
 
 def _encoder_fields(own: Architecture, other: Architecture) -> Iterator[str]:
-    """The other arm has a mask and positions of its own, which an encoder may have too; its layers
-    are as many as those of the main stack where nobody writes them.
+    """The other arm has positions of its own, which an encoder may have too; its layers are as many
+    as those of the main stack where nobody writes them. Its mask is compared by what it shows.
     """
     assert own.encoder is not None
     usual = Encoder(n_layers=own.n_layers).model_dump(mode="json")
     table = own.encoder.model_dump(mode="json")
-    elsewhere = other.model_dump(mode="json")
-    counterparts = {"mask": elsewhere["mask"], "cross_positions": elsewhere["positions"]["kind"]}
+    counterparts = {"cross_positions": other.positions.kind}
     for name, value in table.items():
-        if value != usual.get(name) and value != counterparts.get(name):
+        if name != "mask" and value != usual.get(name) and value != counterparts.get(name):
             yield name
+
+
+def _encoder_sees_alike(arm: Arm, other: Arm) -> bool:
+    """Does an encoder that only one of two arms has see its input as the other arm does, or that in
+    both directions, in every stage?
+    """
+    both = zip(stage_architectures(arm.run), stage_architectures(other.run), strict=False)
+    for (own, against), stage in zip(both, arm.run.stages, strict=False):
+        has_documents = not all(map(gives_pairs, stage.corpus.sources))
+        if not sees_alike(own, against, stage.training.length, has_documents):
+            return False
+    return True
+
+
+def sees_alike(own: Architecture, other: Architecture, length: int, has_documents: bool) -> bool:
+    """Does an encoder see of its input, in rows of this length, what a stack sees that has none, or
+    that in both directions? What a window or a document hides from one it hides from the other.
+    """
+    assert own.encoder is not None
+    if own.encoder.mask == other.mask:
+        return True
+    encoder, stack = resolve(own).encoder, resolve(other).stack
+    assert encoder is not None
+    n = picture_length((*encoder.masks, *stack.masks), length)
+    rows = [SequenceLayout(n, n)]  # all of it an input
+    if has_documents:
+        rows.append(two_documents(rows[0]))
+    seen = [mean_picture(encoder.masks, row) for row in rows]
+    usual = [mean_picture(stack.masks, row) for row in rows]
+    both = [mean_picture(stack.masks, row, in_both_directions=True) for row in rows]
+    return any(all(map(np.allclose, seen, expected)) for expected in (usual, both))
+
+
+def two_documents(row: SequenceLayout) -> SequenceLayout:
+    """A row of which each half is a document."""
+    return replace(row, documents=np.arange(row.length) // max(1, -(-row.length // 2)))
+
+
+def picture_length(masks: Sequence[Rule], length: int) -> int:
+    """The length of a picture that shows all that masks hide in rows of this length."""
+    return min(length, max(LEAST_LENGTH, telling_length(masks)))
 
 
 def added_encoder(first: Arm, second: Arm) -> tuple[Arm, Arm] | None:
@@ -311,17 +359,19 @@ def added_encoder(first: Arm, second: Arm) -> tuple[Arm, Arm] | None:
     return None
 
 
-def describe_direction(first: Arm, second: Arm) -> str | None:
-    """That an encoder reads the input in both directions, and the other arm from left to right."""
+def describe_usual_encoder(factors: Sequence[str], first: Arm, second: Arm) -> str:
+    """What an encoder could write that only one of two arms has, to hide what the other arm's mask
+    hides.
+    """
     added = added_encoder(first, second)
-    if added is None:
-        return None
+    if added is None or f"{ENCODER_PATH}.mask".removeprefix("architecture.") not in factors:
+        return ""
     arm, other = added
-    assert arm.run.architecture.encoder is not None
-    masks = arm.run.architecture.encoder.mask, other.run.architecture.mask
-    if masks != (Full(), Causal()):
-        return None
-    return f"{arm.name} reading its input in both directions and {other.name} from left to right"
+    mask = other.run.last_architecture.mask
+    return (
+        f"; an encoder that hides what the mask of {other.name} hides:"
+        f' {ENCODER_PATH}.mask = "{mask}" in {arm.name}'
+    )
 
 
 def describe_usual_stage(factors: Sequence[str], arm: Arm, other: Arm) -> str:

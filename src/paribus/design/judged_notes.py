@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from paribus.analyse.text_read import LARGE_DIFFERENCE
+from paribus.design.attention_views import view_details
 from paribus.design.quantities import PlannedArm
 from paribus.record import JudgedDifference
 from paribus.spec.contrasts import Weights, default_contrasts, opposed_arms
@@ -29,7 +30,8 @@ def note_judged(
     judged: Sequence[JudgedDifference], design: Design, arms: Sequence[PlannedArm]
 ) -> tuple[JudgedDifference, ...]:
     """Each with the totals that differ between its arms by more than 2 %, and with the pair that
-    its runs are compared in already; an encoder with what padding makes of its work.
+    its runs are compared in already; with what its arms see otherwise, and an encoder with what
+    padding makes of its work.
     """
     by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
@@ -44,6 +46,8 @@ def note_judged(
             for text in _unequal_totals(first, second):
                 notes[f"{of}{text}{against}"] = None
             details |= dict.fromkeys([f"{text}{against}" for text in _padding(first, second)])
+            views = view_details(first, second, is_named=_names_mask(one))
+            details |= dict.fromkeys(views)
             if one.contrast is None:
                 own = f"{first.name} against {second.name}"
                 same = earlier.setdefault((runs[first.name], runs[second.name]), own)
@@ -59,6 +63,12 @@ def _pairs(one: JudgedDifference, contrasts: Mapping[str, Weights]) -> list[ArmP
     assert one.arm is not None
     assert one.against is not None
     return [(one.arm, one.against)]
+
+
+def _names_mask(one: JudgedDifference) -> bool:
+    """Is a mask among the factors? A contrast weighs arms of other masks against each other too."""
+    names = [factor.partition(" (")[0] for factor in one.factors]
+    return one.contrast is not None or any(name.endswith("mask") for name in names)
 
 
 def _padding(first: PlannedArm, second: PlannedArm) -> Iterator[str]:

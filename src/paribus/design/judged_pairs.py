@@ -32,7 +32,7 @@ from typing import Any
 from paribus.design.added_tables import (
     added_components,
     added_factors,
-    describe_direction,
+    describe_usual_encoder,
     describe_usual_stage,
     own_fields,
 )
@@ -242,7 +242,8 @@ def _describe_equal_values(one: JudgedDifference, arms: Mapping[str, Arm]) -> st
         is_named = path in one.factors or _short_name(path) in one.factors
         if name != "kind" and f"{table}.kind" in fields and is_named and value is not None:
             settings.append(f"{path} = {json.dumps(value)}")
-    usual = describe_usual_stage(one.factors, arms[one.arm], arms[one.against])
+    both = arms[one.arm], arms[one.against]
+    usual = describe_usual_stage(one.factors, *both) + describe_usual_encoder(one.factors, *both)
     if not settings:
         return usual
     return f"; kinds that agree in what both have: {' and '.join(settings)} in {one.arm}{usual}"
@@ -372,9 +373,8 @@ def name_details(
     ratios: RatiosByPair,
     open_begin: BeginOpener | None = None,
 ) -> tuple[JudgedDifference, ...]:
-    """Each with what only one of its kinds has and does not count, with the direction in which the
-    input is read where an encoder changes it, and with sizes that are not equal; of a contrast,
-    those of its pairs.
+    """Each with what only one of its kinds has and does not count, and with sizes that are not
+    equal; of a contrast, those of its pairs.
     """
     by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
@@ -395,9 +395,6 @@ def name_details(
                 if not is_place and not _is_named(field.path, one):
                     name = _short_name(field.path)
                     own.append(f"{name} = {_shorten(field.value)} in {field.arm}")
-            direction = describe_direction(by_name[arm], by_name[against])
-            if direction is not None:
-                own.append(direction)
             sizes = ratios[arm, against]
             if not sizes.are_equal and not any(map(_is_size, one.factors)):
                 own.append(sizes.description if is_pair else f"{sizes.description} of {against}")

@@ -11,6 +11,7 @@ from paribus.masks.dense import count_visible_keys as count_visible_keys
 from paribus.masks.dense import count_visible_pairs as count_visible_pairs
 from paribus.masks.dense import dense_mask as dense_mask
 from paribus.masks.dense import mask_text as mask_text
+from paribus.masks.dense import mean_picture as mean_picture
 from paribus.masks.drawing import svg_path as svg_path
 from paribus.masks.growth import GrowthPlan as GrowthPlan
 from paribus.masks.growth import frees_keys as frees_keys
@@ -26,6 +27,7 @@ from paribus.masks.reach import looks_ahead as looks_ahead
 from paribus.masks.reach import reachability as reachability
 from paribus.masks.reach import reachable_from as reachable_from
 from paribus.masks.reach import sources_of as sources_of
+from paribus.masks.reach import telling_length as telling_length
 from paribus.masks.reach import unchanged_states as unchanged_states
 from paribus.masks.reach import valid_cache as valid_cache
 from paribus.masks.rules import DOCUMENT_RULES as DOCUMENT_RULES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
@@ -70,6 +70,21 @@ def dense_mask(rule: Rule, layout: SequenceLayout, keys: SequenceLayout | None =
     return _visible(
         rule, side.select_rows(slice(None)), side if keys is None else _PositionArrays.of(keys)
     )
+
+
+def mean_picture(
+    masks: Sequence[Rule], layout: SequenceLayout, *, in_both_directions: bool = False
+) -> NDArray[np.floating]:
+    """The share of layers and heads in which a query sees a key, [query, key]; `in_both_directions`
+    also where the key would see the query.
+    """
+    total = np.zeros((layout.length, layout.length), np.float32)
+    for mask in masks:
+        parts = head_rules(mask)
+        for part in parts:
+            picture = dense_mask(part, layout)
+            total += (picture | picture.T if in_both_directions else picture) / len(parts)
+    return total / len(masks)
 
 
 def visible_rows(rule: Rule, layout: SequenceLayout, where: slice) -> BoolArray:

@@ -213,16 +213,9 @@ def _can_lose_sight(rule: Rule) -> bool:
     text in which every distance that windows and strides tell apart occurs, within a document and
     across two.
     """
-    parts = leaves(rule)
-    if SameSide() not in parts:
+    if SameSide() not in leaves(rule):
         return False
-    widest, period = 0, 1
-    for part in parts:
-        if isinstance(part, Window):
-            widest = max(widest, part.n)
-        elif isinstance(part, Strided):
-            period = lcm(period, part.n)
-    length = widest + min(period, MAX_RULE_SIZE) + 1
+    length = telling_length([rule])
     last = np.arange(length) == length - 1
     for documents in (None, last.astype(int)):
         before = SequenceLayout(length, 0, documents)
@@ -230,6 +223,17 @@ def _can_lose_sight(rule: Rule) -> bool:
         if count_visible_keys(rule, before, last) > count_visible_keys(rule, after, last):
             return True
     return False
+
+
+def telling_length(rules: Iterable[Rule]) -> int:
+    """The length of a text in which every distance occurs that windows and strides tell apart."""
+    widest, period = 0, 1
+    for part in frozenset[Rule]().union(*map(leaves, rules)):
+        if isinstance(part, Window):
+            widest = max(widest, part.n)
+        elif isinstance(part, Strided):
+            period = lcm(period, part.n)
+    return widest + min(period, MAX_RULE_SIZE) + 1
 
 
 def _reach_after_layer(rule: Rule, layout: SequenceLayout, reach: BoolArray) -> BoolArray:
