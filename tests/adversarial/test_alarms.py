@@ -286,7 +286,7 @@ def test_a_control_with_the_objective_of_a_judged_arm_is_no_alarm(
 def test_a_control_without_positions_is_no_alarm(plan_design: Any, tmp_path: Path) -> None:
     design = CONTROLS.replace('"training.optimizer"]', '"architecture.positions"]')
     assert _alarms(plan_design(f'{design}architecture.positions = "none"'), tmp_path) == ()
-    (alarm,) = _alarms(plan_design(f'{design}architecture.positions.theta = 1.0'), tmp_path)
+    (alarm,) = _alarms(plan_design(f"{design}architecture.positions.theta = 1.0"), tmp_path)
     assert "architecture.positions.theta 10000.0 → 1.0" in alarm.text
 
 

@@ -80,7 +80,9 @@ def require_known_paths(design: Design, arms: Sequence[Arm], runs: Path = RUNS) 
         shown = ", ".join(inside[:MAX_LISTED]) or "the fields that differ"
         is_list = any(path in arm.leaves for arm in arms)
         what = "list of tables" if is_list else "table"
-        return f"allow has {path!r}, a whole {what}; name the fields inside that may differ: {shown}"
+        return (
+            f"allow has {path!r}, a whole {what}; name the fields inside that may differ: {shown}"
+        )
 
     problems = [
         *describe_first(tables, say_table, "allowances of whole tables"),
