@@ -1,4 +1,4 @@
-"""Honest designs that look like sly ones, and runs that would fail where their plan says nothing."""
+"""Honest designs that look like sly ones, and runs that fail though their plan says nothing."""
 
 import pytest
 

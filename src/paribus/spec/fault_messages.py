@@ -154,7 +154,7 @@ def written_path(
     kind_is_passed = False
     for place, part in enumerate(loc):
         last = place == len(loc) - 1
-        has_kind = part in map(kind_of, models) and not kind_is_passed
+        has_kind = part in [kind_of(model) for model in models] and not kind_is_passed
         if here == part or (isinstance(here, Mapping) and here.get("kind") == part and has_kind):
             # a kind in short is the table of that kind
             here, kind_is_passed = (
