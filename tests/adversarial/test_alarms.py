@@ -227,11 +227,11 @@ HIDING = 'architecture.mask = "causal & same_side"'
         ("training.optimizer.clip = 1e-9", "and 25 % of control is a share of that"),
         (
             "architecture.dropout = 0.9",
-            r"by what no judged arms differ in \(architecture.dropout 0",
+            r"in more than what hides input or targets \(architecture.dropout 0",
         ),
         (
             f"{HIDING}\ntraining.optimizer.clip = 1e-9",
-            "the control worse is trained otherwise than plain",
+            "the control worse differs from plain in more than what hides input or targets",
         ),
     ],
 )
@@ -242,6 +242,52 @@ def test_a_control_that_is_badly_trained_is_an_alarm_and_one_that_hides_is_not(
     assert re.search(said, alarm.text)
     assert alarm.cure == "control = { length = 0.5 } and lengths = [0.5, 1]"
     assert _alarms(plan_design(f"{CONTROLS}{HIDING}"), tmp_path) == ()
+
+
+@pytest.mark.parametrize("margin", ["0.1", '"25 % of control"'])
+@pytest.mark.parametrize(
+    ("worse", "said"),
+    [
+        (
+            'objective = { kind = "mixture", components = [{ objective = "prefix", weight = 0.01 },'
+            ' { objective = "spans" }] }',
+            "objective.kind prefix → mixture",
+        ),
+        ("architecture.dropout = 0.99", "architecture.dropout 0.0 → 0.99"),
+        ("architecture.init.std = 1e-30", "architecture.init.std 0.02 → 1e-30"),
+        ("architecture.norm.eps = 1e6", "architecture.norm.eps 1e-05 → 1000000.0"),
+    ],
+)
+def test_a_control_that_is_ruined_is_an_alarm_under_every_margin(
+    plan_design: Any, tmp_path: Path, margin: str, worse: str, said: str
+) -> None:
+    path = worse.partition(" =")[0]
+    design = CONTROLS.replace('"25 % of control"', margin)
+    design = design.replace('"training.optimizer"]', f'"training.optimizer", "{path}"]')
+    design = f'budget = "tokens_read"\n{design}'
+    (alarm,) = _alarms(plan_design(f"{design}{worse}"), tmp_path)
+    assert said in alarm.text
+    assert _alarms(plan_design(f"{design}{HIDING}"), tmp_path) == ()
+
+
+def test_a_control_with_the_objective_of_a_judged_arm_is_no_alarm(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    own = '"training.optimizer", "objective"]'
+    design = CONTROLS.replace('"training.optimizer"]', own)
+    design = f'budget = "tokens_read"\ncompound = {{ w = "as in the paper" }}\n{design}{HIDING}\n'
+    prefix = "objective.least = 0.5"
+    shared = design.replace("[arms.w]", f"[arms.w]\n{prefix}")
+    assert _alarms(plan_design(shared + prefix), tmp_path) == ()
+    (alarm,) = _alarms(plan_design(design + prefix), tmp_path)
+    assert "objective.least 0.25 → 0.5" in alarm.text
+
+
+def test_a_control_without_positions_is_no_alarm(plan_design: Any, tmp_path: Path) -> None:
+    design = CONTROLS.replace('"training.optimizer"]', '"architecture.positions"]')
+    assert _alarms(plan_design(f'{design}architecture.positions = "none"'), tmp_path) == ()
+    (alarm,) = _alarms(plan_design(f"{design}architecture.positions.theta = 1.0"), tmp_path)
+    assert "architecture.positions.theta 10000.0 → 1.0" in alarm.text
 
 
 def test_a_margin_that_is_priced_by_an_arm_trained_otherwise_is_an_alarm(
@@ -289,7 +335,7 @@ architecture.mask = "causal & window(5)"
 stages.1 = false
 """
     alarms = _alarms(plan_design(longer), tmp_path)
-    assert any("trained otherwise than plain (stages.1 a stage → –)" in one.text for one in alarms)
+    assert any("input or targets (stages.1 a stage → –)" in one.text for one in alarms)
 
 
 def test_a_control_of_next_to_no_training_is_an_alarm(plan_design: Any, tmp_path: Path) -> None:

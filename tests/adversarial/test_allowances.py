@@ -200,3 +200,65 @@ def test_line_breaks_in_what_a_design_says_forge_no_line(
     printed = capsys.readouterr().out
     assert printed.count("\n") == 1
     assert "(meant: all are meant judged other against plain: differs in mask)" in printed
+
+
+MIXED = """
+factor = "architecture.mask"
+budget = "tokens_read"
+allow = { %s }
+[arms.plain]
+[arms.other]
+architecture.mask = "prefix"
+[arms.other.objective]
+kind = "mixture"
+components = [
+    { objective = "prefix", weight = 0.001 },
+    { objective = "spans" },
+    { objective = "continuation" },
+]
+"""
+
+
+def test_an_allowed_mixture_is_let_pass_with_one_component_more_and_its_share(plan_design) -> None:
+    kind = '"objective.kind" = "the paper has it so"'
+    said = r"mask, objective\.components\.2 \(continuation, 50 % of the weight\);"
+    with pytest.raises(ConfoundError, match=said):
+        plan_design(MIXED % kind)
+    both = f'{kind}, "objective.components.2" = "the paper has it so"'
+    plan = plan_design(MIXED % both)
+    allowed = ("objective (spans, 50 % of the weight)", "continuation, 50 % of the weight")
+    assert allowed[0] in plan.judged[0].allowed
+    assert any(allowed[1] in name for name in plan.judged[0].allowed)
+    assert plan.unused_allowances == {}
+
+
+SOURCES = """
+factor = "architecture.mask"
+budget = "tokens_read"
+allow = { %s }
+[base.corpus]
+sources = [
+    { kind = "translation", n_documents = 400, form = "text" },
+    { kind = "copy", n_documents = 400, form = "text", weight = 0.5 },
+    { kind = "sort", n_documents = 400, form = "text" },
+]
+[arms.plain]
+[arms.other]
+architecture.mask = "prefix"
+[arms.other.corpus]
+sources = [
+    { kind = "translation", n_documents = 400, form = "text" },
+    { kind = "copy", n_documents = 400, form = "text", weight = 9.0 },
+    { kind = "sort", n_documents = 400, form = "text" },
+]
+"""
+
+
+def test_a_whole_list_of_sources_is_not_allowed_and_each_field_of_it_can_be(plan_design) -> None:
+    said = r"allow has 'corpus.sources', a whole list of tables; .*: corpus\.sources\.1\.weight$"
+    with pytest.raises(SpecError, match=said):
+        plan_design(SOURCES % '"corpus.sources" = "the text of both is alike"')
+    plan = plan_design(SOURCES % '"corpus.sources.1" = "some copies beside it"')
+    assert plan.judged[0].allowed == ("corpus.sources.1.weight",)
+    with pytest.raises(ConfoundError, match=r"corpus\.sources is .*, but it is not the factor"):
+        plan_design(SOURCES % '"corpus.sources.0" = "some copies beside it"')

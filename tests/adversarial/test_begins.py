@@ -116,7 +116,6 @@ def test_two_models_that_differ_in_several_fields_are_several_factors(
     [
         ("again", "begin"),
         ("other text", "begin.corpus.sources.0.kind"),
-        ("earlier", "begin.n_steps"),
         ("deeper", "begin.n_layers"),
     ],
 )
@@ -125,6 +124,16 @@ def test_two_models_that_differ_in_one_thing_are_one_factor(
 ) -> None:
     (one,) = plan_begun(other).judged
     assert (one.kind, one.factors) == ("simple", (factor,))
+
+
+def test_a_checkpoint_in_the_middle_of_its_schedule_counts_that_as_well(
+    plan_begun: PlanBegun,
+) -> None:
+    said = r"differs in 2 factors: begin\.n_steps, begin\.schedule\.share; the"
+    with pytest.raises(ConfoundError, match=said):
+        plan_begun("earlier")
+    meant = 'compound = { other = "a model that has half of its training" }'
+    assert plan_begun("earlier", more=meant).judged[0].is_compound
 
 
 def test_what_is_allowed_to_begin_differently_is_not_allowed_another_architecture(

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sly_designs import sly_table
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from paribus.design import Plan
+from paribus.design import Plan, find_design
 from paribus.errors import MAX_VALUE_LETTERS, ConfoundError, SpecError
 from paribus.record import Mark
 
@@ -234,3 +235,40 @@ def test_a_yardstick_that_does_not_fit_a_text_names_the_arm(plan_design: Any) ->
     text = 'factor = "architecture.mask"\n[arms.plain]\n[arms.w]\narchitecture.mask = "causal"'
     with pytest.raises(SpecError, match=said):
         plan_design(f'primary.measure = {{ kind = "pairs" }}\n{text}')
+
+
+KIND_AS_KEY = """
+factor = "architecture.encoder"
+[arms.plain]
+[arms.other]
+architecture = { kind = "%s", %s = %s }
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("task", '"reverse"', "architecture.task is not a key here; "),
+        ("init", "{ spread = 2 }", "architecture.init.spread is not a key here; "),
+    ],
+)
+def test_a_key_that_is_called_as_a_kind_is_named(
+    plan_design, key: str, value: str, said: str
+) -> None:
+    with pytest.raises(SpecError) as fault:
+        plan_design(KIND_AS_KEY % (key, key, value))
+    starts = tuple(f"arms.other: {one}" for one in ("architecture.kind is not a key here; ", said))
+    assert [problem for problem in fault.value.problems if problem.startswith(starts[0])]
+    assert [problem for problem in fault.value.problems if problem.startswith(starts[1])]
+
+
+@pytest.mark.parametrize("place", ["", "scales", "base.architecture", "arms.other"])
+def test_a_key_that_is_no_text_is_refused(place: str) -> None:
+    table = sly_table(MASKS + "[scales.smoke]\nseeds = 3\n")
+    assert find_design(table, "smoke")[1].seeds == (1, 2, 3)
+    inner = table
+    for name in place.split(".") if place else ():
+        inner = inner[name]
+    inner[5] = {}
+    with pytest.raises(SpecError, match=r"^the table has the key 5 \(int\); write keys as text$"):
+        find_design(table, "smoke")

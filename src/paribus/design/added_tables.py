@@ -29,7 +29,7 @@ from paribus.spec.architecture import Architecture, Encoder
 from paribus.spec.base import Spec
 from paribus.spec.begin_reading import DERIVED_SIZES
 from paribus.spec.corpus import gives_pairs
-from paribus.spec.design import Design, Table, control_arm
+from paribus.spec.design import Design, Table, control_arm, declared_paths
 from paribus.spec.objectives import Mixture, MixtureComponent, Preference
 from paribus.spec.reading import load, presets
 from paribus.spec.resolved import resolve
@@ -517,7 +517,7 @@ def require_right_targets(design: Design, arms: Sequence[Arm]) -> None:
     for arm, own in zip(arms, paths, strict=True):
         for path in own:
             is_common = all(path in others for others in paths)
-            if is_common or path in design.factor or arm.name == control_arm(design):
+            if is_common or path in declared_paths(design) or arm.name == control_arm(design):
                 continue
             problems.append(
                 f"arms.{arm.name}: {path} is true, which teaches wrong targets, and the arm is not"

@@ -263,7 +263,10 @@ def _stage_paths(one: TrainedStage, other: TrainedStage) -> Iterator[str]:
     if not is_same_text and not any(path.startswith("corpus") for path in paths):
         yield "corpus.text"  # files that were others then
     share, other_share = _schedule_share(one), _schedule_share(other)
-    if one.n_planned_steps != other.n_planned_steps and share != other_share:
+    has_one_rate = one.n_planned_steps == other.n_planned_steps and all(
+        trained.stage.training.schedule.kind == "constant" for trained in (one, other)
+    )
+    if share != other_share and not has_one_rate:
         yield "training.schedule.share"  # how far it had come
 
 

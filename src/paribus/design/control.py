@@ -18,7 +18,13 @@ from paribus.corpus.cache import PATH_FIELDS, spec_table
 from paribus.design.added_tables import ENCODER_PATH, added_encoder
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.begin_differences import begin_findings
-from paribus.design.trials import ABSENT, NO_VALUE_STARTS, FieldFinding, pair_findings
+from paribus.design.trials import (
+    ABSENT,
+    NO_VALUE_STARTS,
+    FieldFinding,
+    entry_paths,
+    pair_findings,
+)
 from paribus.masks.rules import Causal, Full, Prefix
 from paribus.record import ControlLine, Mark
 from paribus.record.disk import file_sha256
@@ -259,7 +265,7 @@ def _line(
     note = next(filter(None, notes[mark]), "") or _moved_note(path, values, moved_notes)
     allowance = None
     if mark == Mark.CONFOUND:
-        allowance = _allowance(path, design)
+        allowance = _allowance(path, design, values)
     return ControlLine(path=path, mark=mark, values=values, note=note, allowed=allowance)
 
 
@@ -285,12 +291,21 @@ def _equal_line(path: str, values: Mapping[str, Any]) -> ControlLine:
     return ControlLine(path=path, mark=Mark.EQUAL, values=values, note=NOT_COMPARED)
 
 
-def _allowance(path: str, design: Design) -> str | None:
-    """The reason why a field may differ, if the design gives one."""
-    for place, reason in design.allow.items():
-        if is_inside(path, place):
-            return reason
-    return None
+def _allowance(path: str, design: Design, values: Mapping[str, Any]) -> str | None:
+    """The reason why a field may differ, if the design gives one: of a list of tables, for each
+    entry that does.
+    """
+    entries: dict[str, None] = {}
+    for one, other in compared_pairs(design):
+        if values[one] != values[other]:
+            entries |= dict.fromkeys(entry_paths(path, values[one], values[other]))
+    reasons = dict[str, None]()
+    for entry in entries:
+        own = [why for place, why in design.allow.items() if is_inside(entry, place)]
+        if not own:
+            return None
+        reasons[own[0]] = None
+    return "; ".join(reasons) or None
 
 
 def is_inside(path: str, place: str) -> bool:

@@ -1,9 +1,9 @@
 """The arm that must come out worse: what it differs in, and whether that is of any use.
 
 A control is free in what it does. But a control that is badly trained loses for that reason, and
-what it loses says nothing of what the yardstick sees. So every difference is told; one in the
-recipe is alarming, and where a margin is a share of what the control loses, so is one in which no
-judged arms differ. To hide the input or to teach wrong targets is what controls are for.
+what it loses says nothing of what the yardstick sees. So every difference is told, and every one is
+alarming but those that controls are for: to hide the input, to take its positions away, or to teach
+wrong targets; and but what a judged arm is as well, where it is no recipe: its objective, perhaps.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ RUN_PATHS = ("architecture", "begin", "corpus", "objective", "stages", "training
 RECIPE_PATHS = {"begin", "corpus", "training"}
 # what a control is for: hidden input, and wrong targets
 HIDING_PATHS = {"cross", "mask", "shuffled_targets", "swapped"}
+POSITION_TABLES = {"positions", "cross_positions"}  # which may be taken away
+NO_POSITIONS = "none"
 DERIVED = ("n_vocab", "max_length")
 STAGE = "a stage"
 LEAST_LENGTH = 0.25  # of the training, of which a share says something of a trained model
@@ -47,7 +49,7 @@ class ControlDifference:
     path: str
     usual: Any  # in the baseline
     value: Any
-    is_recipe: bool  # is it of how the control is trained?
+    is_alarming: bool  # does it neither hide anything, nor make the control as a judged arm is?
     is_own: bool  # does it hide nothing, and do no judged arms differ in it?
 
     @property
@@ -82,6 +84,7 @@ def control_differences(
     if name is None:
         return ()
     pairs = _judged_arms(design)
+    judged = {arm for pair in pairs for arm in pair}
     differences, stages = [], dict[str, ControlDifference]()
     for line in _differing_lines(design, lines, name):
         parts = set(line.path.split("."))
@@ -90,19 +93,31 @@ def control_differences(
         kinds = [one.values for one in lines if one.path == f"{stage}.kind"]
         if kinds and ABSENT in (kinds[0][design.baseline], kinds[0][name]):
             have = [ABSENT if kinds[0][arm] == ABSENT else STAGE for arm in (design.baseline, name)]
-            stages[stage] = ControlDifference(stage, *have, is_recipe=True, is_own=True)
+            stages[stage] = ControlDifference(stage, *have, is_alarming=True, is_own=True)
             continue
+        hides = bool(HIDING_PATHS & parts) or _has_no_positions(line.path, lines, name)
+        is_shared = value in [line.values.get(arm) for arm in judged]
         is_judged = any(line.values.get(one) != line.values.get(other) for one, other in pairs)
         differences.append(
             ControlDifference(
                 path=line.path,
                 usual=usual,
                 value=value,
-                is_recipe=_is_of_recipe(line.path),
-                is_own=not HIDING_PATHS & parts and not is_judged,
+                is_alarming=not hides and (_is_of_recipe(line.path) or not is_shared),
+                is_own=not hides and not is_judged,
             )
         )
     return (*stages.values(), *differences)
+
+
+def _has_no_positions(path: str, lines: Sequence[ControlLine], name: str) -> bool:
+    """Is a field one of positions that an arm does without?"""
+    for table in POSITION_TABLES & set(path.split(".")):
+        place = path[: path.index(table) + len(table)]
+        kinds = [line.values.get(name) for line in lines if line.path in (place, f"{place}.kind")]
+        if NO_POSITIONS in kinds:
+            return True
+    return False
 
 
 def _differing_lines(
@@ -180,20 +195,13 @@ def control_doubts(
     differences, length = control_differences(design, lines), control_length(design)
     margin = design.primary.margin
     is_share = isinstance(margin, str) and control_margin(margin) is not None
-    recipe = [one.description for one in differences if one.is_recipe]
-    own = [one.description for one in differences if one.is_own and not one.is_recipe]
+    besides = [one.description for one in differences if one.is_alarming]
     part = f", and {margin} is a share of that" if is_share else ""
-    if recipe:
+    if besides:
         yield (
-            f"the control {control_arm(design)} is trained otherwise than {design.baseline}"
-            f" ({', '.join(recipe)}), and what it loses by that says nothing of what the arms"
-            f" differ in{part}",
-            SHORTER,
-        )
-    if own and is_share:
-        yield (
-            f"the margin, {margin}, is a share of what {control_arm(design)} loses by what no"
-            f" judged arms differ in ({', '.join(own)})",
+            f"the control {control_arm(design)} differs from {design.baseline} in more than what"
+            f" hides input or targets ({', '.join(besides)}), and what it loses by that says"
+            f" nothing of what the arms differ in{part}",
             SHORTER,
         )
     if is_share:

@@ -8,12 +8,13 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from paribus.design.arms import Arm
 from paribus.design.begin_differences import BEGIN_PATH
 from paribus.design.control import is_inside
 from paribus.design.quantities import MACHINE_QUANTITIES, QUANTITIES, full_quantity_name
-from paribus.design.trials import ABSENT
+from paribus.design.trials import ABSENT, entry_paths
 from paribus.errors import MAX_LISTED, SpecError, describe_first
 from paribus.record import ControlLine, Mark
 from paribus.record.checkpoint_choice import RUNS
@@ -77,7 +78,11 @@ def require_known_paths(design: Design, arms: Sequence[Arm], runs: Path = RUNS) 
     def say_table(path: str) -> str:
         inside = _differing_leaves(path, arms)
         shown = ", ".join(inside[:MAX_LISTED]) or "the fields that differ"
-        return f"allow has {path!r}, a whole table; name the fields inside that may differ: {shown}"
+        is_list = any(path in arm.leaves for arm in arms)
+        what = "list of tables" if is_list else "table"
+        return (
+            f"allow has {path!r}, a whole {what}; name the fields inside that may differ: {shown}"
+        )
 
     problems = [
         *describe_first(tables, say_table, "allowances of whole tables"),
@@ -116,22 +121,29 @@ def _differing_fields(arms: Sequence[Arm], start: str = "") -> str:
 
 
 def _is_table_of_all(path: str, arms: Sequence[Arm]) -> bool:
-    """Is a path a table that all arms have, and not a field? Whether a table is there that only
-    some of them have can be allowed.
+    """Is a path a table, or a list of tables, that all arms have, and not a field? Whether a table
+    is there that only some of them have can be allowed.
     """
-    if any(path in arm.leaves for arm in arms):
-        return False
+    values = [arm.leaves[path] for arm in arms if path in arm.leaves]
+    if values:
+        return len(values) == len(arms) and all(map(_is_list_of_tables, values))
     return all(any(is_inside(leaf, path) for leaf in arm.leaves) for arm in arms)
 
 
+def _is_list_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value)
+
+
 def _differing_leaves(path: str, arms: Sequence[Arm]) -> list[str]:
+    """The fields in a table, or of the entries of a list, that are not as in the baseline."""
     paths = dict.fromkeys(leaf for arm in arms for leaf in arm.leaves if is_inside(leaf, path))
-    baseline = arms[0].leaves
-    return [
-        leaf
-        for leaf in paths
-        if any(arm.leaves.get(leaf) != baseline.get(leaf) for arm in arms[1:])
-    ]
+    baseline, differing = arms[0].leaves, dict[str, None]()
+    for leaf in paths:
+        for arm in arms[1:]:
+            if arm.leaves.get(leaf) != baseline.get(leaf):
+                own = entry_paths(leaf, baseline.get(leaf), arm.leaves.get(leaf))
+                differing |= dict.fromkeys(own)
+    return list(differing)
 
 
 def require_reasons(design: Design) -> None:

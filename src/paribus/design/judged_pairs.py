@@ -212,22 +212,28 @@ def name_allowed(
         own = [one.arm, one.against]
         if one.contrast is not None:
             own = [name for name, weight in contrasts[one.contrast].items() if weight]
-        paths = []
-        for line in lines:
-            values = [line.values.get(str(name)) for name in own]
-            if line.allowed is not None and any(value != values[0] for value in values):
-                paths.append(line.path)
-        for first, second in itertools.combinations(own, 2):
-            for field in own_fields(by_name[str(first)], by_name[str(second)]):
+        paths: dict[str, str] = {}
+        pairs = [(str(first), str(second)) for first, second in itertools.combinations(own, 2)]
+        for line, (first, second) in itertools.product(lines, pairs):
+            values = line.values.get(first), line.values.get(second)
+            if line.allowed is not None and values[0] != values[1]:
+                for path in entry_paths(line.path, *values):
+                    paths[path] = added_entry(path, *values)
+        for first, second in pairs:
+            for field in own_fields(by_name[first], by_name[second]):
                 if field.counts and field.path in design.allow:
-                    paths.append(field.path)
-        named.append(replace(one, allowed=_names(dict.fromkeys(paths, ""))))
+                    paths.setdefault(field.path, "")
+            for path in design.allow:
+                for added, note in _added_components(path, by_name[first], by_name[second]).items():
+                    if added in design.allow:
+                        paths[added] = note
+        named.append(replace(one, allowed=_names(paths)))
     return tuple(named)
 
 
 def is_allowed_beside(path: str, differences: Sequence[JudgedDifference]) -> bool:
     """Does a field stand beside a comparison as one that is let pass?"""
-    named = {name for one in differences for name in one.allowed}
+    named = {name.partition(" (")[0] for one in differences for name in one.allowed}
     return path in named or _short_name(path) in named
 
 
@@ -318,13 +324,15 @@ def _factors_by_pair(
                 for entry in entry_paths(path, *values):
                     if entry not in forced:
                         own[entry] = added_entry(entry, *values)
-                own |= added_components(path, first, second)
-                own |= added_components(path, second, first)
+                own |= _added_components(path, first, second)
                 for inside in _added_factors(path, first, second):
                     if design.tune is None or not is_rate_path(inside):
                         own[inside] = ""
         for path, finding in by_path.items():
             if finding.mark == Mark.CONFOUND and path in design.allow:
+                for added, note in _added_components(path, first, second).items():
+                    if added not in design.allow:
+                        own.setdefault(added, note)
                 for inside in _added_factors(path, first, second):
                     if design.tune is None or not is_rate_path(inside):
                         own.setdefault(inside, "")
@@ -425,6 +433,11 @@ def _place(listed: Sequence[str], path: str) -> int:
         if path == own or path.startswith(f"{own}."):
             return place
     return len(listed)
+
+
+def _added_components(path: str, first: Arm, second: Arm) -> dict[str, str]:
+    """What a mixture that only one of two arms has changes, with what to say of it."""
+    return added_components(path, first, second) | added_components(path, second, first)
 
 
 def _added_factors(path: str, first: Arm, second: Arm) -> tuple[str, ...]:

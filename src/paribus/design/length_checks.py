@@ -1,5 +1,5 @@
-"""Can the arms that others are judged against be trained at each of a design's lengths, and do
-these say what the margin asks?
+"""Can arms be trained: each in its micro-batches, and those that others are judged against at each
+of a design's lengths? And do these say what the margin asks?
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError
 from paribus.spec.design import MIN_LENGTHS, Design, compute_margin, length_arms
+from paribus.spec.stages import stage_architectures
 from paribus.spec.training import scaled_training, steps_of_share
+from paribus.train.learner import require_divisible
 
 MIN_STEPS = 3  # of the shortest length: a schedule rises, stays and falls
 MOST_TIMES = 2.0  # the training that a margin may ask for: beyond it no slope is continued
@@ -25,6 +27,19 @@ def require_trainable_lengths(design: Design, arms: Sequence[PlannedArm]) -> Non
             problems += _faults(design, arm)
     if problems:
         raise SpecError(problems)
+
+
+def require_trainable_batches(arms: Sequence[PlannedArm]) -> None:
+    """SpecError where a stage of an arm cannot be learnt in its micro-batches."""
+    problems = []
+    for arm in arms:
+        for stage, architecture in zip(arm.run.stages, stage_architectures(arm.run), strict=True):
+            try:
+                require_divisible(architecture, stage.training)
+            except SpecError as fault:
+                problems += [f"arms.{arm.name}: {problem}" for problem in fault.problems]
+    if problems:
+        raise SpecError(list(dict.fromkeys(problems)))
 
 
 def _margin_faults(design: Design) -> Iterator[str]:

@@ -52,7 +52,7 @@ from paribus.design.judged_pairs import (
 )
 from paribus.design.kept_rates import describe_kept_rates, read_kept_rates
 from paribus.design.ladder import Rung, ladder_lines, plan_rungs
-from paribus.design.length_checks import require_trainable_lengths
+from paribus.design.length_checks import require_trainable_batches, require_trainable_lengths
 from paribus.design.must_checks import require_open_verdicts
 from paribus.design.pair_sizes import UnequalSizes, pair_ratios, size_lines, unequal_sizes
 from paribus.design.probe_checks import require_kept_checkpoints
@@ -261,6 +261,7 @@ def make_plan(
     require_another_control(design, ready)
     require_open_verdicts(design, arms, ready, judged, tasks)
     require_scalable(design, ready)
+    require_trainable_batches(ready)
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
     kept_rates = read_kept_rates(design, ready)

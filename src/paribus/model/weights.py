@@ -30,7 +30,7 @@ from paribus.record.disk import folder_draft
 from paribus.record.file_names import ORIGIN_FILE, SPEC_FILE, WEIGHTS_FILE
 from paribus.record.spec_formats import convert_architecture
 from paribus.spec import Architecture, parse_architecture
-from paribus.spec.merging import require_max_depth
+from paribus.spec.merging import require_plain_tables
 from paribus.spec.reading import dict_of_unique_keys
 
 FLOAT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -191,7 +191,7 @@ def read_json(path: Path, max_bytes: int = MAX_SPEC_BYTES) -> dict[str, Any]:
             f"{path} holds a {type(table).__name__}, not a table; write {{…}} with keys and values"
         )
     try:
-        require_max_depth(table, str(path))
+        require_plain_tables(table, str(path))
     except SpecError as fault:
         raise RecordError(f"{fault}; fetch or write it again") from fault
     return table

@@ -118,15 +118,21 @@ def length_arms(design: Design) -> tuple[str, ...]:
 
 
 def ladder_pairs(design: Design) -> tuple[ArmPair, ...]:
-    """The pairs that laws are compared for: those that are named, or each arm against the baseline;
-    none without a ladder.
+    """The pairs that laws are compared for: those that are named, or each arm against the baseline,
+    in a 2 × 2 those that have one of the baseline's levels; none without a ladder.
     """
     if design.ladder is None:
         return ()
     if design.comparisons is not None:
         return tuple(design.comparisons)
     outside = (design.baseline, control_arm(design))
-    return tuple((name, design.baseline) for name in arm_tables(design) if name not in outside)
+    levels, judged, pairs = arm_levels(design), judged_pairs(design), list[ArmPair]()
+    for name, own in levels.items():
+        pair = (name, design.baseline)
+        has_one_other = len(own.items() - levels[design.baseline].items()) == 1
+        if name not in outside and (pair in judged or has_one_other):
+            pairs.append(pair)
+    return tuple(pairs)
 
 
 def compared_pairs(design: Design) -> tuple[ArmPair, ...]:

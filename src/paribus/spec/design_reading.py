@@ -22,7 +22,7 @@ from paribus.spec.merging import (
     in_setting_order,
     merge_tables,
     refuse_empty_table,
-    require_max_depth,
+    require_plain_tables,
     set_at_path,
 )
 from paribus.spec.places import place_design
@@ -44,7 +44,7 @@ def load_design(
     by path.
     """
     if isinstance(source, Mapping):
-        require_max_depth(source, "the table")
+        require_plain_tables(source, "the table")
     if isinstance(source, Mapping):
         table = copy.deepcopy(dict(source))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -32,7 +33,7 @@ def describe_faults(fault: ValidationError, table: Table, root: type[BaseModel])
             others.append(error)
 
     def say(error: ErrorDetails) -> str:
-        where = written_path(error["loc"], table)
+        where = written_path(error["loc"], table, root)
         path = ".".join(cut_middle(str(name), MAX_VALUE_LETTERS) for name in where)
         return _describe_fault(error, path, where, root)
 
@@ -140,19 +141,21 @@ def _quoted_values(expected: str) -> list[str]:
     return expected.split("'")[1::2]
 
 
-def written_path(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, ...]:
-    """pydantic's location without the union tags and types it inserts: the path as the person
-    wrote it.
+def written_path(
+    loc: tuple[str | int, ...], table: Table, root: type[BaseModel]
+) -> tuple[str | int, ...]:
+    """pydantic's location in a table that was to be a `root`, without the union tags and types it
+    inserts: the path as the person wrote it.
     """
     result: list[str | int] = []
     here: Any = table
+    models: tuple[type[BaseModel], ...] = (root,)  # that may be here
     # whether the kind of what is here was passed: MaskedLM has a field of the same name as its kind
     kind_is_passed = False
     for place, part in enumerate(loc):
         last = place == len(loc) - 1
-        if here == part or (
-            isinstance(here, Mapping) and here.get("kind") == part and not kind_is_passed
-        ):
+        has_kind = part in [kind_of(model) for model in models] and not kind_is_passed
+        if here == part or (isinstance(here, Mapping) and here.get("kind") == part and has_kind):
             # a kind in short is the table of that kind
             here, kind_is_passed = (
                 {"kind": part} if here == part else here,
@@ -161,6 +164,8 @@ def written_path(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, .
             continue
         if _has_entry(here, part):
             here, kind_is_passed = here[part], False
+            inner = [field_models(model).get(str(part), ()) for model in models]
+            models = tuple(chain.from_iterable(inner)) or models  # of a list, or of a name
         elif isinstance(part, int) or not (last and isinstance(here, Mapping)):
             continue  # a type, or the number of one alone that is short for a list of it
         result.append(part)

@@ -90,7 +90,7 @@ def set_at_path(table: Table, path: str, value: Any) -> None:
             f"{path[:MAX_PATH_CHARS_SHOWN]}… has {len(names):,} names in a row; no field lies"
             f" deeper than {MAX_DEPTH}"
         )
-    require_max_depth(value, path)
+    require_plain_tables(value, path)
     change: Any = value
     for name in reversed(names):
         change = {name: change}
@@ -130,10 +130,15 @@ def refuse_empty_table(
             )
 
 
-def require_max_depth(table: Any, where: str) -> None:
-    """SpecError if tables and lists are nested deeper than MAX_DEPTH."""
+def require_plain_tables(table: Any, where: str) -> None:
+    """SpecError if a key is no text, or if tables and lists are nested deeper than MAX_DEPTH."""
     level = [table]
     for _ in range(MAX_DEPTH):
+        for key in chain.from_iterable(one for one in level if isinstance(one, Mapping)):
+            if not isinstance(key, str):
+                raise SpecError(
+                    f"{where} has the key {key!r} ({type(key).__name__}); write keys as text"
+                )
         level = list(chain.from_iterable(map(_inner_values, level)))
         if not level:
             return

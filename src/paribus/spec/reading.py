@@ -26,7 +26,7 @@ from paribus.spec.merging import (
     fill_default_kinds,
     in_setting_order,
     merge_tables,
-    require_max_depth,
+    require_plain_tables,
     set_at_path,
 )
 from paribus.spec.resolved import resolve
@@ -142,7 +142,7 @@ def _with_equal_encoder(table: Table) -> Table:
 def merged_table(source: str | Path | Mapping[str, Any]) -> Table:
     """The source merged over its preset, not validated."""
     if isinstance(source, Mapping):
-        require_max_depth(source, "the table")
+        require_plain_tables(source, "the table")
         return _merge_preset(copy.deepcopy(dict(source)))
     path = Path(source)
     if str(source) in presets():
@@ -191,7 +191,7 @@ def read_table(path: Path, remedy_text: str = "give a preset or a readable file"
         raise SpecError(
             f"{path} holds a {type(table).__name__}, not a table; write key = value pairs"
         )
-    require_max_depth(table, str(path))
+    require_plain_tables(table, str(path))
     return table
 
 
@@ -240,7 +240,7 @@ def _further_faults(fault: ValidationError, table: Table) -> Iterator[str]:
     """Errors that appear only once these are removed, so that the user sees all at once."""
     rest = copy.deepcopy(table)
     for error in fault.errors():
-        path = written_path(error["loc"], rest)
+        path = written_path(error["loc"], rest, Architecture)
         if (
             error["type"] != UNKNOWN_KEY
             and path[0] not in INDEPENDENT_FIELDS

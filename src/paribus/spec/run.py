@@ -29,7 +29,7 @@ from paribus.spec.merging import (
     fill_default_kinds,
     in_setting_order,
     merge_tables,
-    require_max_depth,
+    require_plain_tables,
     set_at_path,
 )
 from paribus.spec.objectives import Objective, ObjectiveKind
@@ -330,7 +330,7 @@ def _changed_table(source: SpecSource, changes: Mapping[str, Any] | None) -> dic
         table = dict(source)
     else:
         table = _read_run_file(Path(source))
-    require_max_depth(table, "the table")
+    require_plain_tables(table, "the table")
     table = indexed_stages(table)
     _name_preset(table)
     for path in in_setting_order(changes or {}):

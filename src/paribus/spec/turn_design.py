@@ -22,7 +22,7 @@ from paribus.spec.merging import (
     in_setting_order,
     merge_tables,
     refuse_empty_table,
-    require_max_depth,
+    require_plain_tables,
     set_at_path,
 )
 from paribus.spec.reading import describe_faults, read_table
@@ -73,7 +73,7 @@ def load_turn_design(
     has, with changes by path.
     """
     if isinstance(source, Mapping):
-        require_max_depth(source, "the table")
+        require_plain_tables(source, "the table")
         table = copy.deepcopy(dict(source))
     else:
         table = read_table(Path(source), "give a file that describes a design of conversations")

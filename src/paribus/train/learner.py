@@ -20,7 +20,7 @@ from paribus.model.initialise import initialise
 from paribus.model.label_head import LABEL_HEAD, LabelHead, initialise_label_head
 from paribus.model.shards import own_rows
 from paribus.objectives import Problem
-from paribus.spec import BatchBalance, Experts, parameters, text_parameters
+from paribus.spec import Architecture, BatchBalance, Experts, parameters, text_parameters
 from paribus.spec.parameters import label_head_parameters
 from paribus.spec.role_rates import adam_eps_factor, rate_share
 from paribus.spec.training import Training
@@ -65,7 +65,7 @@ class Learner:
         head: LabelHead | None = None,
         comparison: ParentComparison | None = None,
     ):
-        _require_divisible(model, training, ranks)
+        require_divisible(model.architecture, training, ranks)
         self.model, self.training, self.ranks, self.head = model, training, ranks, head
         if head is not None:
             _freeze_unused(model)
@@ -273,8 +273,11 @@ class Learner:
             )
 
 
-def _require_divisible(model: Transformer, training: Training, ranks: Ranks) -> None:
-    experts, rows = model.architecture.feed_forward, training.n_sequences
+def require_divisible(
+    architecture: Architecture, training: Training, ranks: Ranks = SINGLE_RANK
+) -> None:
+    """SpecError where a batch cannot be learnt from in its micro-batches."""
+    experts, rows = architecture.feed_forward, training.n_sequences
     if rows % training.n_micro_batches:
         raise SpecError(
             f"training.n_micro_batches is {training.n_micro_batches}, which does not divide"
