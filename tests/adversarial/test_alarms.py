@@ -324,7 +324,7 @@ def test_items_shorter_than_a_window_under_study_say_so_and_how_long_they_must_b
 
 
 OTHER_COMPARISONS = {
-    "a contrast": f'contrasts = {{ gap = {{ other = 1, plain = -1 }} }}\n{WINDOWS}',
+    "a contrast": f"contrasts = {{ gap = {{ other = 1, plain = -1 }} }}\n{WINDOWS}",
     "a mask that is let pass": WINDOWS.replace('"architecture.mask"', '"architecture.dropout"')
     + 'architecture.dropout = 0.1\n[allow]\n"architecture.mask" = "it is needed for speed"',
     "effects of two factors": """
