@@ -369,6 +369,31 @@ def test_items_shorter_than_a_window_under_study_say_so_and_how_long_they_must_b
     assert _alarms(plan_design(cured), tmp_path) == ()
 
 
+OTHER_COMPARISONS = {
+    "a contrast": f"contrasts = {{ gap = {{ other = 1, plain = -1 }} }}\n{WINDOWS}",
+    "a mask that is let pass": WINDOWS.replace('"architecture.mask"', '"architecture.dropout"')
+    + 'architecture.dropout = 0.1\n[allow]\n"architecture.mask" = "it is needed for speed"',
+    "effects of two factors": """
+    baseline = "causal+0.0"
+    base.training.length = 256
+    factors.mask = {{ path = "architecture.mask", levels = ["causal", "causal & window({})"] }}
+    factors.drop = {{ path = "architecture.dropout", levels = [0.0, 0.1] }}
+    """,
+}
+
+
+@pytest.mark.parametrize("name", OTHER_COMPARISONS)
+def test_short_items_are_alarming_whatever_lets_masks_differ(
+    plan_design: Any, tmp_path: Path, name: str
+) -> None:
+    design = OTHER_COMPARISONS[name].replace("{{", "{").replace("}}", "}")
+    sly = plan_design(HALVES.format(24) + design.replace("({})", "(60)"))
+    said = "differ in mask; an item of the primary yardstick shows that from about 62 tokens on"
+    assert [alarm for alarm in _alarms(sly, tmp_path) if said in alarm.text]
+    honest = plan_design(HALVES.format(24) + design.replace("({})", "(9)"))
+    assert not [alarm for alarm in _alarms(honest, tmp_path) if "differ in" in alarm.text]
+
+
 def test_items_of_which_few_reach_beyond_a_window_are_counted(
     plan_design: Any, tmp_path: Path
 ) -> None:

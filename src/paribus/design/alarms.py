@@ -27,7 +27,14 @@ from paribus.design.study_cost import STUDY_SECONDS, StudyCost, run_seconds, stu
 from paribus.errors import SpecError, UnsupportedError
 from paribus.report.numbers import format_duration, format_plural, format_size, rough
 from paribus.runtime import select_device
-from paribus.spec.design import OPEN_SEEDS
+from paribus.spec.contrasts import default_contrasts, opposed_arms
+from paribus.spec.design import (
+    OPEN_SEEDS,
+    ArmPair,
+    arm_levels,
+    declared_contrasts,
+    leaves_of,
+)
 from paribus.spec.measure import BITS_PER_ITEM, POINTS, WHOLE_RANGES
 from paribus.spec.yardstick import DocumentHalves, HeadYardstick, PseudoHalves, TaskYardstick
 from paribus.workspace import Workspace
@@ -285,16 +292,17 @@ def _control_alarms(plan: Plan) -> Iterator[Alarm]:
 
 
 def _reach_alarms(plan: Plan) -> Iterator[Alarm]:
-    """Judged pairs that differ in how far they look, where items of the primary yardstick are too
-    short to show it.
+    """Pairs that are compared and differ in how far they look, whatever lets that pass, where items
+    of the primary yardstick are too short to show it.
     """
     arms, measure = {arm.name: arm for arm in plan.arms}, plan.design.primary.measure
-    for one in plan.judged:
-        fields = {factor.split(".")[-1] for factor in one.factors}
-        if one.arm not in arms or one.against not in arms or not fields or fields - LENGTH_FIELDS:
+    pairs_by_alarm: dict[Alarm, list[str]] = {}
+    for pair in _shown_pairs(plan):
+        if not arms.keys() >= set(pair):
             continue
-        arm, against = arms[one.arm], arms[one.against]
-        if not can_be_compared(arm, against):
+        arm, against = arms[pair[0]], arms[pair[1]]
+        fields = _length_fields(arm, against)
+        if not fields or not can_be_compared(arm, against):
             continue
         reach = item_reach(measure, arm, against, plan.tasks)
         if reach.needed is None or reach.n_reaching >= LEAST_REACHING * reach.n_items:
@@ -302,12 +310,42 @@ def _reach_alarms(plan: Plan) -> Iterator[Alarm]:
         found = f"the longest of {format_plural(reach.n_items, 'item')} has {reach.longest}"
         if reach.n_reaching:
             found = f"only {reach.n_reaching} of {reach.n_items} are that long"
-        yield Alarm(
-            f"{one.arm} and {one.against} differ in {', '.join(one.factors)}; an item of the"
-            f" primary yardstick shows that from about {reach.needed} tokens on, as it is laid,"
-            f" and {found}",
+        alarm = Alarm(
+            f"differ in {', '.join(fields)}; an item of the primary yardstick shows that from about"
+            f" {reach.needed} tokens on, as it is laid, and {found}",
             _reach_cure(plan, arm, against, reach),
         )
+        pairs_by_alarm.setdefault(alarm, []).append(" and ".join(pair))
+    for alarm, pairs in pairs_by_alarm.items():
+        more = f", and {format_plural(len(pairs) - 1, 'more pair')}," if pairs[1:] else ""
+        yield replace(alarm, text=f"{pairs[0]}{more} {alarm.text}")
+
+
+def _shown_pairs(plan: Plan) -> list[ArmPair]:
+    """Each judged pair once, and each arm that a contrast counts up with each that it counts down,
+    also where the contrast is shown and not judged.
+    """
+    levels, baseline = arm_levels(plan.design), plan.design.baseline
+    contrasts = default_contrasts(levels, baseline) | declared_contrasts(plan.design)
+    pairs: dict[frozenset[str], ArmPair] = {}
+    for one in plan.judged:
+        own = [(str(one.arm), str(one.against))]
+        if one.contrast is not None:
+            own = opposed_arms(contrasts[one.contrast])
+        for pair in own:
+            pairs.setdefault(frozenset(pair), pair)
+    return list(pairs.values())
+
+
+def _length_fields(one: PlannedArm, other: PlannedArm) -> list[str]:
+    """The fields in which two architectures differ and that may show in long texts alone."""
+    tables = [arm.run.last_architecture.model_dump(mode="json") for arm in (one, other)]
+    first, second = map(leaves_of, tables)
+    fields = []
+    for path, value in first.items():
+        if path.rpartition(".")[2] in LENGTH_FIELDS and second.get(path, value) != value:
+            fields.append(path)
+    return fields
 
 
 def _reach_cure(plan: Plan, arm: PlannedArm, against: PlannedArm, reach: ItemReach) -> str:

@@ -14,11 +14,12 @@ from paribus.analyse.text_read import LARGE_DIFFERENCE
 from paribus.design.attention_views import view_details
 from paribus.design.quantities import PlannedArm
 from paribus.record import JudgedDifference
-from paribus.spec.contrasts import Weights, default_contrasts, opposed_arms
+from paribus.spec.contrasts import Weights, default_contrasts
 from paribus.spec.design import ArmPair, Design, arm_levels, declared_contrasts
 from paribus.train.parent import name_of_run
 
 PADDED = ("positions_computed", "training_flops")
+FAIR_SHARE = 0.1  # of the largest weight of its side, that an arm of a contrast has at least
 # totals of a run, and what an arm does with more or less of it
 TOTALS = {
     "bytes_read": "reads {:.3g} × the bytes of text",
@@ -27,11 +28,15 @@ TOTALS = {
 
 
 def note_judged(
-    judged: Sequence[JudgedDifference], design: Design, arms: Sequence[PlannedArm]
+    judged: Sequence[JudgedDifference],
+    design: Design,
+    arms: Sequence[PlannedArm],
+    contrast_pairs: Mapping[str, Sequence[ArmPair]],
 ) -> tuple[JudgedDifference, ...]:
     """Each with the totals that differ between its arms by more than 2 %, and with the pair that
     its runs are compared in already; with what its arms see otherwise, and an encoder with what
-    padding makes of its work.
+    padding makes of its work; a contrast with these of the pairs that it is made of, and with the
+    arms that it hardly counts.
     """
     by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
@@ -39,7 +44,9 @@ def note_judged(
     noted, earlier = list[JudgedDifference](), dict[tuple[str, str], str]()
     for one in judged:
         notes, details = dict[str, None](), dict.fromkeys(one.details)
-        for pair in _pairs(one, contrasts):
+        if one.contrast is not None:
+            notes |= dict.fromkeys(_faint_weights(contrasts[one.contrast]))
+        for pair in _pairs(one, contrast_pairs):
             first, second = by_name[pair[0]], by_name[pair[1]]
             of = "" if one.contrast is None else f"{first.name} "
             against = "" if one.contrast is None else f" of {second.name}"
@@ -57,18 +64,31 @@ def note_judged(
     return tuple(noted)
 
 
-def _pairs(one: JudgedDifference, contrasts: Mapping[str, Weights]) -> list[ArmPair]:
+def _pairs(
+    one: JudgedDifference, contrast_pairs: Mapping[str, Sequence[ArmPair]]
+) -> Sequence[ArmPair]:
     if one.contrast is not None:
-        return list(opposed_arms(contrasts[one.contrast]))
+        return contrast_pairs[one.contrast]
     assert one.arm is not None
     assert one.against is not None
     return [(one.arm, one.against)]
 
 
 def _names_mask(one: JudgedDifference) -> bool:
-    """Is a mask among the factors? A contrast weighs arms of other masks against each other too."""
+    """Is a mask among the factors?"""
     names = [factor.partition(" (")[0] for factor in one.factors]
-    return one.contrast is not None or any(name.endswith("mask") for name in names)
+    return any(name.endswith("mask") for name in names)
+
+
+def _faint_weights(weights: Weights) -> Iterator[str]:
+    """That an arm has less than a tenth of the largest weight of its side: what a contrast finds is
+    hardly of that arm.
+    """
+    for arm, weight in weights.items():
+        side = {name: own for name, own in weights.items() if own * weight > 0}
+        largest = max(side, key=lambda name: abs(side[name]))
+        if abs(weight) < FAIR_SHARE * abs(side[largest]):
+            yield f"hardly counts {arm}, by {weight:g} beside {side[largest]:g} of {largest}"
 
 
 def _padding(first: PlannedArm, second: PlannedArm) -> Iterator[str]:

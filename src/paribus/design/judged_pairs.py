@@ -15,16 +15,14 @@ also where several lie in one listed table, or in one level of a factorial. Thes
 
 A size that is unequal counts as one factor more, by the name `match`: see `pair_sizes`.
 
-A contrast is taken apart into pairs that differ in one field each. If they all differ in the same
-field, and in one direction, it is the effect of that field. If they cancel in two fields or more,
-it is their interaction. What cannot be taken apart so is compound.
+A contrast is taken apart into pairs that differ in one field each: see `contrast_parts`.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -42,6 +40,13 @@ from paribus.design.begin_differences import (
     begin_details,
     begin_factors,
     unknown_histories,
+)
+from paribus.design.contrast_parts import (
+    ContrastParts,
+    Factors,
+    FactorsByPair,
+    contrast_parts,
+    factors_of,
 )
 from paribus.design.control import (
     MAX_VALUE_CHARACTERS,
@@ -62,7 +67,7 @@ from paribus.design.trials import (
 )
 from paribus.record import ControlLine, JudgedDifference, Mark
 from paribus.spec.begin_reading import BeginOpener
-from paribus.spec.contrasts import Weights, default_contrasts, opposed_arms
+from paribus.spec.contrasts import default_contrasts
 from paribus.spec.design import (
     MATCH_PATH,
     ArmPair,
@@ -75,10 +80,6 @@ from paribus.spec.design import (
 
 RATE_NAME = "optimizer.rate"
 SHORT_TABLES = ("architecture.", "training.")  # left out before the name of a factor
-
-
-Factors = Mapping[str, str]  # what to say of each beside its name, by path
-FactorsByPair = Mapping[ArmPair, Factors]
 
 
 def judged_differences(
@@ -98,15 +99,39 @@ def judged_differences(
     for pair in pairs:
         own = _pair_difference(design, pair, factors, unequal_sizes)
         differences.append(replace(own, unknown=_unknown_in(pair, unknown)))
+    contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
+    for name, parts in _parts_of_contrasts(design, arms, factors).items():
+        own = JudgedDifference(parts.kind, _names(parts.factors))
+        reason = design.compound.get(name) if own.is_compound else None
+        counted = [arm for arm, weight in contrasts[name].items() if weight]
+        in_contrast = _unknown_in(counted, unknown)
+        differences.append(replace(own, contrast=name, reason=reason, unknown=in_contrast))
+    return tuple(differences)
+
+
+def pairs_of_contrasts(
+    design: Design,
+    arms: Sequence[Arm],
+    findings: FindingsByPair,
+    unequal_sizes: UnequalSizes,
+    open_begin: BeginOpener | None = None,
+) -> dict[str, tuple[ArmPair, ...]]:
+    """The pairs that each contrast which is judged or shown is made of."""
+    factors = _factors_by_pair(design, arms, findings, unequal_sizes, open_begin)
+    contrasts = _parts_of_contrasts(design, arms, factors)
+    return {name: parts.pairs for name, parts in contrasts.items()}
+
+
+def _parts_of_contrasts(
+    design: Design, arms: Sequence[Arm], factors: FactorsByPair
+) -> dict[str, ContrastParts]:
     by_name = {arm.name: arm for arm in arms}
     place = partial(_place, factor_paths(design, arms))
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
+    parts = {}
     for name, weights in contrasts.items():
-        own = _contrast_difference(weights, by_name, factors, place)
-        reason = design.compound.get(name) if own.is_compound else None
-        in_contrast = _unknown_in([arm for arm, weight in weights.items() if weight], unknown)
-        differences.append(replace(own, contrast=name, reason=reason, unknown=in_contrast))
-    return tuple(differences)
+        parts[name] = contrast_parts(weights, by_name, factors, place)
+    return parts
 
 
 def _pair_difference(
@@ -116,7 +141,7 @@ def _pair_difference(
     size = sizes.get(pair)
     if (against, arm) in sizes:
         size = sizes[against, arm].inverse
-    names = _names(_factors_of(factors, arm, against), size)
+    names = _names(factors_of(factors, arm, against), size)
     if len(names) > 1:
         reason = design.compound.get(arm)
         return JudgedDifference("compound", names, arm=arm, against=against, reason=reason)
@@ -376,16 +401,15 @@ def _unknown_in(arms: Sequence[str], unknown: Mapping[ArmPair, tuple[str, ...]])
 
 def name_details(
     differences: Sequence[JudgedDifference],
-    design: Design,
     arms: Sequence[Arm],
     ratios: RatiosByPair,
+    contrast_pairs: Mapping[str, Sequence[ArmPair]],
     open_begin: BeginOpener | None = None,
 ) -> tuple[JudgedDifference, ...]:
     """Each with what only one of its kinds has and does not count, and with sizes that are not
-    equal; of a contrast, those of its pairs.
+    equal; of a contrast, those of the pairs that it is made of.
     """
     by_name = {arm.name: arm for arm in arms}
-    contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
     named = []
     for one in differences:
         if one.contrast is None:
@@ -393,7 +417,7 @@ def name_details(
             assert one.against is not None
             pairs, is_pair = [(one.arm, one.against)], True
         else:
-            pairs, is_pair = opposed_arms(contrasts[one.contrast]), False
+            pairs, is_pair = contrast_pairs[one.contrast], False
         details: dict[str, None] = {}
         for arm, against in pairs:
             own = []
@@ -477,90 +501,3 @@ def _short_name(path: str) -> str:
         path = path.removeprefix(table)
     table = path.removesuffix(".kind")
     return path if table.rpartition(".")[2].isdecimal() else table  # of a list, an entry's kind
-
-
-def _factors_of(factors: FactorsByPair, one: str, other: str) -> Factors:
-    """The factors of two arms, in whichever order they were compared."""
-    if (one, other) in factors:
-        return factors[one, other]
-    return factors[other, one]
-
-
-def _contrast_difference(
-    weights: Weights,
-    arms: Mapping[str, Arm],
-    factors: FactorsByPair,
-    place: Callable[[str], int],
-) -> JudgedDifference:
-    """A contrast, taken apart into pairs that differ in one field each.
-
-    It is balanced in a field if its weights add up to 0 among arms that differ in that field alone:
-    then it is a sum of such pairs. Balanced in one field, it is the effect of that field; in more,
-    their interaction. Where it counts the same levels of these fields once up and once down, other
-    fields decide what it says, and it is compound: in the
-    fewest fields that it can be taken apart into.
-    """
-    counted = {name: weight for name, weight in weights.items() if weight}
-    edges: dict[ArmPair, Factors] = {}
-    for one, weight in counted.items():
-        for other, other_weight in counted.items():
-            if weight > 0 > other_weight:
-                edges[one, other] = _factors_of(factors, one, other)
-    notes = {path: note for own in edges.values() for path, note in own.items()}
-    fields = sorted(notes, key=place)
-    level = partial(_level, arms)
-    balanced = [field for field in fields if _is_balanced([field], counted, edges)]
-    if not fields:
-        return JudgedDifference("none", ())
-    if balanced and _has_one_direction(balanced, counted, level):
-        kind = "simple" if len(balanced) == 1 else "interaction"
-        return JudgedDifference(kind, _names({path: notes[path] for path in balanced}))
-    for bundle in sorted(edges.values(), key=len):
-        paths = list(bundle)
-        if _is_balanced(paths, counted, edges) and _has_one_direction(paths, counted, level):
-            return JudgedDifference("compound", _names(bundle))
-    return JudgedDifference("compound", _names({path: notes[path] for path in fields}))
-
-
-def _is_balanced(fields: Sequence[str], weights: Mapping[str, float], edges: FactorsByPair) -> bool:
-    """Do weights add up to 0 in every group of arms that differ in these fields alone?"""
-    groups = {name: {name} for name in weights}
-    for (one, other), own in edges.items():
-        if set(own) <= set(fields):
-            joined = groups[one] | groups[other]
-            for name in joined:
-                groups[name] = joined
-    largest = max(map(abs, weights.values()))
-    sums = [sum(weights[name] for name in group) for group in groups.values()]
-    return all(abs(one) < 1e-9 * largest for one in sums)
-
-
-def _has_one_direction(
-    fields: Sequence[str],
-    weights: Mapping[str, float],
-    level: Callable[[str, str], str],
-) -> bool:
-    """Does every combination of levels of these fields count either up or down?"""
-    signs: dict[tuple[str, ...], set[bool]] = {}
-    for name, weight in weights.items():
-        cell = tuple([level(name, field) for field in fields])
-        signs.setdefault(cell, set()).add(weight > 0)
-    return all(len(own) == 1 for own in signs.values())
-
-
-def _level(arms: Mapping[str, Arm], name: str, field: str) -> str:
-    """The level that an arm has of a field, as text."""
-    arm = arms[name]
-    if field == MATCH_PATH:
-        return str(arm.match)
-    if field == BEGIN_PATH or field.startswith(f"{BEGIN_PATH}."):
-        return arm.leaves.get(BEGIN_PATH, ABSENT)
-    value: Any = arm.table
-    for key in field.split("."):
-        if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        elif isinstance(value, Mapping):
-            value = value.get(key, ABSENT)
-        else:
-            value = ABSENT
-    return json.dumps(value, sort_keys=True)

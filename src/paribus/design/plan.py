@@ -26,6 +26,7 @@ from paribus.design.budget_groups import (
     require_room_for_last_stage,
 )
 from paribus.design.computation import require_different_computations
+from paribus.design.contrast_parts import require_usual_weights
 from paribus.design.control import (
     FindingsByPair,
     describe_confounds,
@@ -48,6 +49,7 @@ from paribus.design.judged_pairs import (
     judged_differences,
     name_allowed,
     name_details,
+    pairs_of_contrasts,
     unused_reasons,
 )
 from paribus.design.kept_rates import describe_kept_rates, read_kept_rates
@@ -87,6 +89,7 @@ from paribus.spec.design import (
     Budget,
     Design,
     compared_pairs,
+    declared_contrasts,
     n_judged,
     sweep_yardstick,
 )
@@ -251,6 +254,7 @@ def make_plan(
     compounds = describe_compounds(design, arms, judged, unequal, opener)
     if compounds:
         raise ConfoundError(compounds, (*own_size_lines, *written_lines))
+    require_usual_weights(declared_contrasts(design), judged)
     ready = [plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
     lines_of_items = item_lines(design, ready)
     tasks = plan_tasks(design, ready)
@@ -277,7 +281,8 @@ def make_plan(
     _refuse_confounds(design, lines)
     rungs = plan_rungs(design, ready, opener, text)
     ratios = pair_ratios(arms, sizes, compared_pairs(design))
-    judged = name_details(judged, design, arms, ratios, opener)
+    contrast_pairs = pairs_of_contrasts(design, arms, findings, unequal, opener)
+    judged = name_details(judged, arms, ratios, contrast_pairs, opener)
     here = run_environment(device, execution.n_jobs)
     return Plan(
         name=name,
@@ -289,7 +294,9 @@ def make_plan(
             *ladder_lines(design, ready),
             *machine_lines(ready, here, device),
         ),
-        judged=note_judged(name_allowed(judged, design, arms, lines), design, ready),
+        judged=note_judged(
+            name_allowed(judged, design, arms, lines), design, ready, contrast_pairs
+        ),
         environment=here,
         seeds=seeds,
         tasks=tasks,

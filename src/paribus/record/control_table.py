@@ -64,14 +64,15 @@ class ControlLine:
 class JudgedDifference:
     """What a judged pair of arms, or a contrast, differs in.
 
-    `simple` is one factor, `interaction` how the effect of one factor depends on another, and
-    `compound` several factors at once, whose effects nothing can tell apart; `none` is a pair that
+    `simple` is one factor, `interaction` how the effect of one factor depends on another,
+    `compound interaction` how that of the first depends on all others together, and `compound`
+    several factors at once, whose effects nothing can tell apart; `none` is a pair that
     differs in nothing that is written.
     """
 
     __pydantic_config__: ClassVar[dict[str, bool]] = {"strict": False}  # a plan holds it as a table
 
-    kind: Literal["simple", "interaction", "compound", "none"]
+    kind: Literal["simple", "interaction", "compound interaction", "compound", "none"]
     factors: tuple[str, ...]  # in words
     arm: str | None = None
     against: str | None = None
@@ -86,7 +87,7 @@ class JudgedDifference:
 
     @property
     def is_compound(self) -> bool:
-        return self.kind == "compound"
+        return self.kind in ("compound", "compound interaction")
 
     @property
     def mark(self) -> str:
@@ -118,10 +119,13 @@ class JudgedDifference:
                 return f"differs in {self.factors[0]}"
             case "interaction":
                 return f"is the interaction of {' and '.join(self.factors)}"
+            case "compound interaction":
+                first, *others = self.factors
+                return f"is the interaction of {first} with {' and '.join(others)} together"
             case "compound" if len(self.factors) == 1:
                 return (
                     f"differs in {self.factors[0]}, and its weights cannot be taken apart into"
-                    " pairs that differ in that alone"
+                    " pairs that differ in that alone, in one direction"
                 )
             case "compound":
                 return (

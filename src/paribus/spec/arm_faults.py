@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from paribus.errors import describe_first
-from paribus.spec.contrasts import CONTRAST_EXAMPLE, Contrasts
+from paribus.spec.contrasts import CONTRAST_EXAMPLE, Contrasts, default_contrasts
 from paribus.spec.design import (
     RUN_TABLES,
     Design,
+    arm_levels,
     arm_tables,
     control_arm,
     declared_contrasts,
@@ -111,21 +113,48 @@ def contrast_faults(design: Design) -> Iterator[str]:
             )
         return
     arms, earlier_names = arm_tables(design), set()
+    effects = {_plain_name(name) for name in default_contrasts(arm_levels(design), design.baseline)}
     yield from unknown_arm_faults(_weighted_arms(design.contrasts), arms)
     for name, weights in design.contrasts.items():
         yield from _weight_faults(f"contrasts.{name}", weights)
-        key = " ".join(name.casefold().split())
+        key = _plain_name(name)
         if not ARM_NAME.fullmatch(name):
             allowed = "up to 80 letters, digits, spaces, '.', '_', '+' or '-'"
             yield f"contrasts has {name!r}, which cannot be a name; use {allowed}"
         elif name in arms:
             yield f"contrasts.{name} has the name of an arm; call it something else"
+        elif (pair := _pair_in_name(name, arms)) is not None:
+            yield (
+                f"contrasts.{name} reads like the pair {pair[0]} against {pair[1]}; call it"
+                f" something else, or judge that pair: comparisons = [{json.dumps(pair)}]"
+            )
+        elif key in effects:
+            yield (
+                f"contrasts.{name} has the name of an effect that every 2 × 2 shows; call it"
+                " something else, or write contrasts = 'default'"
+            )
         elif key in earlier_names:
             yield (
                 f"contrasts.{name} is there twice, but for capitals and spaces; call one of them"
                 " something else"
             )
         earlier_names.add(key)
+
+
+def _plain_name(name: str) -> str:
+    """A name without capitals and further spaces."""
+    return " ".join(name.casefold().split())
+
+
+def _pair_in_name(name: str, arms: Iterable[str]) -> tuple[str, str] | None:
+    """The two arms that a name reads like a pair of: it begins with one and ends with the other."""
+    key, keys = _plain_name(name), {arm: _plain_name(arm) for arm in arms}
+    for one, first in keys.items():
+        for other, last in keys.items():
+            is_pair = key.startswith(f"{first} ") and key.endswith(f" {last}")
+            if one != other and is_pair and len(key) > len(first) + len(last) + 2:
+                return one, other
+    return None
 
 
 def _weighted_arms(contrasts: Contrasts) -> Iterator[tuple[str, str]]:
