@@ -274,7 +274,7 @@ def make_plan(
         *trained_item_lines(design, arms, ready, tasks, opener, recorded_text),
     )
     _refuse_confounds(design, lines)
-    rungs = plan_rungs(design, ready, opener, text)
+    rungs = plan_rungs(design, ready, unequal, opener, text)
     ratios = pair_ratios(arms, sizes, compared_pairs(design))
     judged = name_details(judged, design, arms, ratios, opener)
     here = run_environment(device, execution.n_jobs)
