@@ -200,3 +200,70 @@ def test_the_same_share_of_the_model_at_each_size_is_planned(
     ladder = LADDER.replace("[ladder]", "").replace("tokens_per", "ladder.tokens_per")
     design = ladder.replace("sizes", "ladder.sizes") + _shares(name)
     assert len(plan_design(design.replace(sly, honest)).rungs) == 3
+
+
+GATED = """
+factor = "architecture.feed_forward.gated"
+budget = "tokens_read"
+match = { by = "non_embedding_parameters", moves = ["d_ff"], tolerance = 0.18 }
+ladder = { sizes = [16, 24, 40], d_head = 8, tokens_per_parameter = [2, 8] }
+base.architecture = { d_model = 24, attention = { n_heads = 3 } }
+[arms.plain]
+[arms.other]
+architecture.feed_forward.gated = true
+"""
+
+
+def test_sizes_that_are_equal_at_one_size_alone_are_refused(plan_design: Any) -> None:
+    said = (
+        r"ladder at d_model 16: other against plain comes to 0\.8\d+ × the non embedding parameters"
+        r" there and to an equal size as written, .*; use match.tolerance 0.02 or less, or leave"
+    )
+    with pytest.raises(SpecError, match=said):
+        plan_design(GATED)
+    assert len(plan_design(GATED.replace("0.18", "0.02")).rungs) == 3
+
+
+ALTERNATE = """
+factor = "FACTOR"
+budget = "tokens_read"
+match = "nothing"
+ladder = { sizes = [32, 40, 48], depth = "proportional", tokens_per_parameter = [2, 8] }
+base.architecture = { n_layers = 4, d_model = 32, attention = { n_heads = 4 } }
+[arms.plain]
+[arms.other]
+architecture.mask = "alternate(prefix, causal)"
+"""
+
+
+def test_masks_of_other_shares_of_the_layers_at_each_size_are_refused(plan_design: Any) -> None:
+    masks = ALTERNATE.replace("FACTOR", "architecture.mask")
+    said = (
+        "ladder: other has 4, 5, 6 layers at d_model 32, 40, 48, and other shares of them have"
+        " each of its masks, .*; use sizes such as 16, 32, 48, .*, or depth = 'fixed'"
+    )
+    with pytest.raises(SpecError, match=said):
+        plan_design(masks)
+    for cure in (("[32, 40, 48]", "[16, 32, 48]"), ('"proportional"', '"fixed"')):
+        assert len(plan_design(masks.replace(*cure)).rungs) == 3
+
+
+def test_masks_that_alternate_in_both_arms_are_no_part_of_the_factor(plan_design: Any) -> None:
+    text = ALTERNATE.replace("FACTOR", "architecture.norm").replace(
+        "4, d_model", "4, MASK, d_model"
+    )
+    text = text.replace(
+        "architecture.mask = ", "architecture.norm = { kind = 'rms', eps = 1e-5 } #"
+    )
+    assert len(plan_design(text.replace("MASK", "mask = 'alternate(prefix, causal)'")).rungs) == 3
+
+
+def test_starts_that_grow_apart_with_the_width_are_refused(plan_design: Any) -> None:
+    said = (
+        r"architecture.init is 'fan_in' in other and 'normal' in plain; at d_model 16, 32, 48, .*"
+        r" starts 12\.5, 8\.84, 7\.22 × as wide in other, .*; use inits that grow alike"
+    )
+    with pytest.raises(SpecError, match=said):
+        plan_design(_design("init", "{ kind = 'normal', residual = false }", "{ kind = 'fan_in' }"))
+    gains = "{ kind = 'fan_in' }", "{ kind = 'fan_in', gain = 0.5 }"
+    assert len(plan_design(_design("init", *gains)).rungs) == 3

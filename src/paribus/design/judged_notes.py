@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import log
 
 from paribus.analyse.text_read import LARGE_DIFFERENCE
 from paribus.design.attention_views import view_details
+from paribus.design.pair_sizes import size_ratios
 from paribus.design.quantities import PlannedArm
 from paribus.record import JudgedDifference
 from paribus.spec.contrasts import Weights, default_contrasts
-from paribus.spec.design import ArmPair, Design, arm_levels, declared_contrasts
+from paribus.spec.design import ArmPair, Design, arm_levels, declared_contrasts, leaves_of
 from paribus.train.parent import name_of_run
 
 PADDED = ("positions_computed", "training_flops")
@@ -55,6 +57,7 @@ def note_judged(
             details |= dict.fromkeys([f"{text}{against}" for text in _padding(first, second)])
             views = view_details(first, second, is_named=_names_mask(one))
             details |= dict.fromkeys(views)
+            details |= dict.fromkeys([f"{of}{text}{against}" for text in _moved(first, second)])
             if one.contrast is None:
                 own = f"{first.name} against {second.name}"
                 same = earlier.setdefault((runs[first.name], runs[second.name]), own)
@@ -99,10 +102,23 @@ def _padding(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
         yield f"{flops:.3g} × the FLOPs in all, for {positions:.3g} × the positions with padding"
 
 
+def _moved(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
+    """Each field that a match has moved in one of two arms and in which they then differ."""
+    tables, paths = [], dict[str, None]()
+    for arm in (first, second):
+        tables.append(leaves_of(arm.run.architecture.model_dump(mode="json")))
+        if arm.size_match is not None:
+            paths |= dict.fromkeys(arm.size_match.moved_fields)
+    for path in paths:
+        own, other = [table.get(path) for table in tables]
+        if own != other:
+            yield f"{path} {own or 'none'} for {other or 'none'} by the match"
+
+
 def _unequal_totals(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
     for name, words in TOTALS.items():
         ratio = first.total(name) / second.total(name)
-        if abs(ratio - 1) > LARGE_DIFFERENCE:
+        if _is_unequal(ratio):
             yield words.format(ratio)
     stages = zip(first.run.stages, second.run.stages, strict=False)  # one more is a factor
     for number, (own, other) in enumerate(stages):
@@ -110,3 +126,36 @@ def _unequal_totals(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
         if abs(ratio - 1) > LARGE_DIFFERENCE:
             where = f" in stage {number}" if len(first.run.stages) > 1 else ""
             yield f"takes {own.training.n_steps:,} steps{where} for {other.training.n_steps:,}"
+    yield from _unequal_epochs(first, second)
+    yield from _unequal_work(first, second)
+
+
+def _unequal_epochs(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
+    """How often each reads its text, of several sources the one in which that differs most; not
+    what more bytes of it explain.
+    """
+    more_text = first.total("bytes_read") / second.total("bytes_read")
+    sources = list(zip(first.epochs, second.epochs, strict=False))
+    if len(first.epochs) != len(second.epochs):
+        sources = [(max(first.epochs), max(second.epochs))]
+    sources = [one for one in sources if all(one)]
+    own, other = max(sources, key=lambda one: abs(log(one[0] / one[1])), default=(1.0, 1.0))
+    if _is_unequal(own / other) and _is_unequal(own / other / more_text):
+        text = "its text" if len(sources) == 1 else "a source"
+        yield f"reads {text} {own:.3g} times, for {other:.3g}"
+
+
+def _unequal_work(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
+    """The FLOPs of two trainings, where neither padding nor the sizes that stand beside every pair
+    explain them.
+    """
+    work = first.total("training_flops") / second.total("training_flops")
+    architectures = first.run.last_architecture, second.run.last_architecture
+    sizes = size_ratios(*architectures, first.run.last.training.length)
+    is_said = any(_padding(first, second)) or not _is_unequal(work / sizes.flops)
+    if _is_unequal(work) and not is_said:
+        yield f"takes {work:.3g} × the training FLOPs"
+
+
+def _is_unequal(ratio: float) -> bool:
+    return abs(ratio - 1) > LARGE_DIFFERENCE

@@ -13,7 +13,8 @@ also where several lie in one listed table, or in one level of a factorial. Thes
 - what the other listed fields force: neither arm can take the other's value alone;
 - learning rates that a sweep finds for each arm alike.
 
-A size that is unequal counts as one factor more, by the name `match`: see `pair_sizes`.
+A size that is unequal, or that a match brings about in another way, counts as one factor more, by
+the name `match`: see `pair_sizes`.
 
 A contrast is taken apart into pairs that differ in one field each: see `contrast_parts`.
 """
@@ -373,7 +374,7 @@ def _factors_by_pair(
             begun = begin_factors(first, second, BEGIN_PATH in listed, open_begin)
             own |= {path: "" for path in begun if path.removeprefix(f"{BEGIN_PATH}.") not in own}
         if pair in sizes and (MATCH_PATH in listed or not sizes[pair].is_declared):
-            own[MATCH_PATH] = ""
+            own[MATCH_PATH] = sizes[pair].name
         factors[pair] = own
     return factors
 
@@ -487,7 +488,8 @@ def _names(factors: Factors, size: UnequalSize | None = None) -> tuple[str, ...]
     names = []
     for (path, note), name in zip(factors.items(), short, strict=True):
         if path == MATCH_PATH:
-            names.append("size" if size is None else f"size ({size.description})")
+            name = note or path
+            names.append(name if size is None else f"{name} ({size.description})")
             continue
         name = path if short.count(name) > 1 else name
         names.append(f"{name} ({note})" if note else name)

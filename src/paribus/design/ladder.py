@@ -12,7 +12,13 @@ from typing import Any
 from paribus.analyse.laws.points import ROUNDED
 from paribus.design.arms import Arm, arms_of, describe_problems
 from paribus.design.computation import require_different_computations
-from paribus.design.pair_sizes import NEAR, matrix_ratios
+from paribus.design.pair_sizes import (
+    NEAR,
+    UnequalSize,
+    UnequalSizes,
+    matrix_ratios,
+    unequal_sizes,
+)
 from paribus.design.quantities import PlannedArm, full_quantity_name
 from paribus.design.ready_arms import (
     CorpusOpener,
@@ -21,13 +27,15 @@ from paribus.design.ready_arms import (
     require_declared_match,
 )
 from paribus.errors import SpecError
+from paribus.model.initialise import initial_std
 from paribus.record import ControlLine, Mark
 from paribus.record.control_table import BUDGET_TOLERANCE
-from paribus.spec import Architecture, ResolvedArchitecture, resolve
+from paribus.spec import Architecture, ResolvedArchitecture, parameters, resolve
 from paribus.spec.begin_reading import BeginOpener
 from paribus.spec.design import ArmPair, Design, control_arm, ladder_pairs, leaves_of
 from paribus.spec.ladder import RATE_RULE, Ladder
 from paribus.spec.ladder_faults import MIN_SIZES, MIN_SPREAD
+from paribus.spec.match import UNEQUAL_FROM
 from paribus.spec.merging import merge_tables
 from paribus.spec.mup import growth_problems, head_width, uses_mup
 
@@ -44,6 +52,7 @@ class Rung:
     size: int  # d_model of the base
     arms: tuple[PlannedArm, ...]
     tokens: tuple[int, ...]
+    unequal_sizes: UnequalSizes  # of the matched pairs that are compared
     is_predicted: bool = False
 
     def n_steps(self, arm: PlannedArm, n_tokens: int) -> int:
@@ -52,10 +61,15 @@ class Rung:
 
 
 def plan_rungs(
-    design: Design, arms: Sequence[PlannedArm], open_begin: BeginOpener, open_text: CorpusOpener
+    design: Design,
+    arms: Sequence[PlannedArm],
+    unequal: UnequalSizes,
+    open_begin: BeginOpener,
+    open_text: CorpusOpener,
 ) -> tuple[Rung, ...]:
     """The rungs of a design's ladder, none where it has none; SpecError where an arm cannot be made
-    at some size, or where a law could not be fitted to what is left. The first arm is the baseline.
+    at some size, or where a law could not be fitted to what is left. The first arm is the baseline;
+    `unequal` has the pairs of unequal size as the design writes them.
     """
     ladder = design.ladder
     if ladder is None:
@@ -75,6 +89,8 @@ def plan_rungs(
     if problems:
         raise SpecError(problems)
     _require_same_shares(design, rungs)
+    _require_same_sizes(design, rungs, unequal)
+    _require_same_layers(design, arms, rungs)
     _require_enough_steps(ladder, rungs)
     _require_equal_budgets(design, rungs)
     _require_fittable(ladder, [rung for rung in rungs if not rung.is_predicted])
@@ -161,16 +177,21 @@ def _rung(
     found = arms_of(_design_at(design, ladder, size, base), open_begin)
     arms = [arm for arm in found if arm.name != control]
     _require_growth(own_arms, arms)
+    size_matches = match_sizes(arms)
     ready = []
-    for arm, size_match in zip(arms, match_sizes(arms), strict=True):
+    for arm, size_match in zip(arms, size_matches, strict=True):
         ready.append(plan_arm(arm, size_match, open_text))
+    matched = {arm.name for arm in ready if arm.size_match is not None}
+    pairs = [pair for pair in ladder_pairs(design) if matched & set(pair)]
+    unequal = unequal_sizes(design, arms, size_matches, pairs)
     require_declared_match(arms, ready)
     _require_same_factor(design, own_arms, ready)
     if ladder.depth == "proportional":
         _require_proportion(ladder, size / base.d_model, own_arms, ready)
     if ladder.prediction is not None and size == ladder.prediction.size:
-        return Rung(size, tuple(ready), (ladder.prediction.tokens,), is_predicted=True)
-    return Rung(size, tuple(ready), _durations(ladder, ready[0].price.non_embedding_parameters))
+        return Rung(size, tuple(ready), (ladder.prediction.tokens,), unequal, is_predicted=True)
+    durations = _durations(ladder, ready[0].price.non_embedding_parameters)
+    return Rung(size, tuple(ready), durations, unequal)
 
 
 def _require_same_factor(
@@ -201,6 +222,7 @@ def _require_same_shares(design: Design, rungs: Sequence[Rung]) -> None:
                 " one grows with the width and the other does not; use a number in both, or the"
                 " same word"
             )
+        problems += _describe_starts(pair, rungs, arms)
         if any(arm.size_match is not None for arm in arms[0]):
             continue
         fixed = _fixed_sizes(models)
@@ -232,6 +254,160 @@ def _describe_shares(
         f"ladder: at d_model {sizes}, {pair[0]} has {times} × the weights of {pair[1]}, so the arms"
         f" would differ otherwise at each size; at all of them {'; '.join(said) or 'no width'}: let"
         " each follow d_model, match the sizes of the arms, or leave out the ladder"
+    )
+
+
+def _describe_starts(
+    pair: ArmPair, rungs: Sequence[Rung], arms: Sequence[tuple[PlannedArm, PlannedArm]]
+) -> list[str]:
+    """That one init draws weights of another width at each size and the other does not; 'mup' is
+    a rule for all sizes, and may be compared with another.
+    """
+    inits = [arm.run.last_architecture.init for arm in arms[0]]
+    if inits[0] == inits[1] or any(uses_mup(arm.run.last_architecture) for arm in arms[0]):
+        return []
+    ratios: dict[str, list[float]] = {}
+    for one, other in arms:
+        own, beside = _starting_stds(one), _starting_stds(other)
+        for name in own.keys() & beside.keys():
+            ratios.setdefault(name, []).append(own[name] / beside[name])
+    spread = {name: max(own) / min(own) for name, own in ratios.items() if len(own) == len(arms)}
+    name = max(spread, key=lambda name: (spread[name], name))
+    if spread[name] <= 1 + NEAR:
+        return []
+    sizes = ", ".join([str(rung.size) for rung in rungs])
+    times = ", ".join([f"{ratio:.3g}" for ratio in ratios[name]])
+    return [
+        f"ladder: architecture.init is {inits[0].kind!r} in {pair[0]} and {inits[1].kind!r} in"
+        f" {pair[1]}; at d_model {sizes}, {name} starts {times} × as wide in {pair[0]}, so the arms"
+        " would differ otherwise at each size; use inits that grow alike, or leave out the ladder"
+    ]
+
+
+def _starting_stds(arm: PlannedArm) -> dict[str, float]:
+    """The standard deviation of each parameter that is drawn."""
+    spec = resolve(arm.run.last_architecture)
+    stds = {}
+    for name, parameter in parameters(spec).items():
+        if parameter.role not in ("gain", "bias"):
+            stds[name] = initial_std(parameter, spec)
+    return stds
+
+
+def _require_same_sizes(design: Design, rungs: Sequence[Rung], unequal: UnequalSizes) -> None:
+    """SpecError where a match leaves two arms of equal size as written and not at some rung, or in
+    other ratios: a tolerance that one size keeps within holds at no other. Sizes that came with
+    something else are a factor that the design has given its reason for.
+    """
+    problems = []
+    for rung, pair in product(rungs, ladder_pairs(design)):
+        own, written = rung.unequal_sizes.get(pair), unequal.get(pair)
+        turned = unequal.get((pair[1], pair[0]))
+        if turned is not None:
+            written = turned.inverse
+        if all(arm.size_match is None for arm in _pair_at(rung, pair)):
+            continue
+        if written is not None and not written.is_declared:
+            continue
+        if not _is_same_size(own, written):
+            cures = [size.cure for size in (own, written) if size is not None and size.cure]
+            cure = cures[0] if cures else f"match.tolerance {UNEQUAL_FROM} or less"
+            problems.append(
+                f"ladder at d_model {rung.size}: {pair[0]} against {pair[1]} comes to"
+                f" {_describe_size(own)} there and to {_describe_size(written)} as written, so the"
+                f" arms would differ otherwise at each size; use {cure}, or leave out the ladder"
+            )
+    if problems:
+        raise SpecError(problems)
+
+
+def _is_same_size(one: UnequalSize | None, other: UnequalSize | None) -> bool:
+    """Are two arms of one ratio at two sizes, as far as sizes count as equal?"""
+    own, beside = [{} if size is None else dict(size.ratios) for size in (one, other)]
+    if own.keys() != beside.keys():
+        return False
+    limit = UNEQUAL_FROM if len(own) == 1 else NEAR
+    return all(abs(ratio / beside[by] - 1) <= limit for by, ratio in own.items())
+
+
+def _describe_size(size: UnequalSize | None) -> str:
+    return size.description if size is not None and size.ratios else "an equal size"
+
+
+def _require_same_layers(
+    design: Design, own_arms: Sequence[PlannedArm], rungs: Sequence[Rung]
+) -> None:
+    """SpecError where two arms differ in their layers, such as by a mask that alternates, and one
+    has other shares of them at each size.
+    """
+    problems = dict[str, None]()
+    for pair in ladder_pairs(design):
+        both = [[_layer_shares(arm) for arm in _pair_at(rung, pair)] for rung in rungs]
+        if all(one == other for one, other in both):
+            continue
+        for name, shares in zip(pair, zip(*both, strict=True), strict=True):
+            if any(not _is_near(own, shares[0]) for own in shares):
+                problems[_describe_layers(name, design, own_arms, rungs)] = None
+    if problems:
+        raise SpecError(list(problems))
+
+
+def _layer_shares(arm: PlannedArm, n_times: float = 1) -> dict[str, float]:
+    """The share of the layers of each stack that has each mask, in an arm of so many times its
+    layers.
+    """
+    architecture = arm.run.last_architecture
+    deeper: dict[str, Any] = {"n_layers": _grown(architecture.n_layers, n_times)}
+    if architecture.encoder is not None:
+        n_layers = _grown(architecture.encoder.n_layers, n_times)
+        deeper["encoder"] = architecture.encoder.model_copy(update={"n_layers": n_layers})
+    shares: dict[str, float] = {}
+    for place, stack in enumerate(resolve(architecture.model_copy(update=deeper)).stacks):
+        for block in stack.layers:
+            key = f"{place} {block.mask} {block.cross}"
+            shares[key] = shares.get(key, 0.0) + 1 / len(stack.layers)
+    return shares
+
+
+def _is_near(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Are shares the same, as far as whole layers can be?"""
+    if one.keys() != other.keys():
+        return False
+    return all(max(one[key], other[key]) <= (1 + NEAR) * min(one[key], other[key]) for key in one)
+
+
+def _describe_layers(
+    name: str, design: Design, own_arms: Sequence[PlannedArm], rungs: Sequence[Rung]
+) -> str:
+    """The number of layers of an arm at each size, and sizes at which it has the shares that it has
+    as written.
+    """
+    ladder, (own,) = design.ladder, [arm for arm in own_arms if arm.name == name]
+    assert ladder is not None
+    depths = []
+    for rung in rungs:
+        (arm,) = [arm for arm in rung.arms if arm.name == name]
+        depths.append(str(arm.run.last_architecture.n_layers))
+    base = resolve(own_arms[0].run.last_architecture)
+    step = ladder.d_head or base.d_model // base.stack.layers[0].attention.n_heads
+    sizes = []
+    for size in range(step, 2 * rungs[-1].size + 1, step):
+        growth = size / base.d_model
+        try:
+            is_same = _is_near(_layer_shares(own, growth), _layer_shares(own))
+        except SpecError:
+            continue
+        n_layers = own.run.last_architecture.n_layers
+        if is_same and abs(_grown(n_layers, growth) / (growth * n_layers) - 1) <= DEPTH_TOLERANCE:
+            sizes.append(str(size))
+    cure = "a match that does not move depth"
+    if ladder.depth == "proportional":
+        several = f"sizes such as {', '.join(sizes)}, or " if len(sizes) >= MIN_SIZES else ""
+        cure = f"{several}depth = 'fixed'"
+    return (
+        f"ladder: {name} has {', '.join(depths)} layers at d_model"
+        f" {', '.join([str(rung.size) for rung in rungs])}, and other shares of them have each of"
+        f" its masks, so the arms would differ otherwise at each size; use {cure}"
     )
 
 

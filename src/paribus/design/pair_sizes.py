@@ -16,7 +16,7 @@ from math import log
 
 from paribus.design.arms import Arm
 from paribus.design.control import factor_paths
-from paribus.design.matching.size_match import SizeMatch
+from paribus.design.matching.size_match import SizeMatch, match_size
 from paribus.design.trials import differing_fields
 from paribus.errors import SpecError
 from paribus.masks import SequenceLayout
@@ -34,6 +34,7 @@ from paribus.spec.size import architecture_size
 NEAR = 0.05  # sizes that differ by less are near; what kinds bring with them, such as a router
 TIMES_FROM = 0.005  # sizes that differ by more are another number of times the baseline's
 NOT_DECLARED = "sizes that are unequal on purpose are a factor: "
+WAYS_NOT_DECLARED = "matches that move other fields, or match by another size, are a factor: "
 COARSE, FINE = 16, 8  # settings of an own size on each side: half octaves, then sixteenths
 EXPERT_WIDTH = "architecture.feed_forward.d_expert"
 DENSE_WIDTH = "architecture.feed_forward.d_ff"
@@ -107,21 +108,36 @@ def _own_sizes(architecture: Architecture, length: int) -> tuple[float, float, f
 @dataclass(frozen=True)
 class UnequalSize:
     """Two arms whose sizes agree in nothing that they are matched by, or are near in nothing that
-    they could be.
+    they could be; or that are brought to one size in two ways.
     """
 
     ratios: tuple[tuple[str, float], ...]  # by the quantity: how often the second's the first has
     is_declared: bool  # as a size of its own, by `match`; else it came with something else
     cure: str = ""  # of one that came with something else: the setting with which sizes are near
+    ways: tuple[str, ...] = ()  # of two arms of one size: how a match brings each of them to it
+
+    @property
+    def name(self) -> str:
+        """The factor that it is."""
+        return "match" if self.ways else "size"
 
     @property
     def description(self) -> str:
+        if self.ways:
+            return " for ".join(self.ways)
         return " and ".join([f"{ratio:.3g} × the {by}" for by, ratio in self.ratios])
+
+    def describe_beside(self, one: str, other: str) -> str:
+        """How the first of two arms stands beside the second, as a clause."""
+        if self.ways:
+            return f"{one} is matched by {self.ways[0]}, and {other} by {self.ways[1]}"
+        return f"{one} has {self.description} of {other}"
 
     @property
     def inverse(self) -> UnequalSize:
         """How often the first's sizes the second has."""
-        return replace(self, ratios=tuple((by, 1 / ratio) for by, ratio in self.ratios))
+        ratios = tuple((by, 1 / ratio) for by, ratio in self.ratios)
+        return replace(self, ratios=ratios, ways=self.ways[::-1])
 
 
 UnequalSizes = Mapping[ArmPair, UnequalSize]
@@ -149,7 +165,8 @@ def unequal_sizes(
 ) -> dict[ArmPair, UnequalSize]:
     """The pairs of unequal size: by a `match` of their own, by `times`, or under a tolerance so
     wide that nothing is matched; by a quantity that something else drowns; as written, by a field
-    of its own that one kind has.
+    of its own that one kind has. And those of equal size that two matches bring to it, where one
+    match would do and would make another model of one of them.
 
     A pair is of equal size if it agrees in one quantity that it is matched by, and is near in what
     every pair is measured in. Arms that are compared as written have the sizes that follow from the
@@ -178,7 +195,11 @@ def unequal_sizes(
         if sizes and all(abs(ratio - 1) > least for _, ratio in sizes):
             unequal[pair] = UnequalSize(tuple(sizes[:1]), is_declared=True)
         elif own.are_near:
-            continue
+            ways = _match_ways(
+                (by_name[pair[0]], by_name[pair[1]]), matches, architectures, arms[0]
+            )
+            if ways:
+                unequal[pair] = UnequalSize((), is_declared=True, ways=ways)
         elif sizes:
             unequal[pair] = UnequalSize(own.by_quantity, is_declared=False, cure=CURE_BY_MATCH)
         else:
@@ -195,6 +216,39 @@ def _sized_architectures(
     for arm, own in zip(arms, size_matches, strict=True):
         architectures[arm.name] = arm.run.architecture if own is None else own.architecture
     return architectures
+
+
+def _match_ways(
+    pair: tuple[Arm, Arm],
+    matches: Mapping[str, Match | None],
+    architectures: Mapping[str, Architecture],
+    baseline: Arm,
+) -> tuple[str, ...]:
+    """What two matches move, and by what, if either arm can be matched as the other is, and is
+    another model then; else nothing.
+    """
+    own, other = [matches[arm.name] for arm in pair]
+    if own is None or other is None or not own.sizes or not other.sizes:
+        return ()
+    length, ways = baseline.run.last.training.length, list[str]()
+    for match in (own, other):
+        n_input, n_target = match_lengths(match, length)
+        way = f"{_sizes_in_words(match)} with moves {' and '.join(match.moves)}"
+        if "flops" in way:
+            way = f"{way} for {n_input} + {n_target} tokens"
+        ways.append(way)
+    if ways[0] == ways[1]:
+        return ()
+    for arm, match, taken in ((pair[0], own, other), (pair[1], other, own)):
+        tried = taken.model_copy(update={"times": match.times, "tolerance": match.tolerance})
+        n_tokens = match_lengths(taken, length)
+        try:
+            found = match_size(arm.run.architecture, baseline.run.architecture, tried, *n_tokens)
+        except SpecError:
+            continue
+        if found.architecture != architectures[arm.name]:
+            return tuple(ways)
+    return ()
 
 
 def _times(match: Match | None) -> float:
@@ -321,13 +375,15 @@ def match_of(arm: Arm, design: Design) -> Match | None:
 
 
 def size_lines(design: Design, arms: Sequence[Arm], sizes: UnequalSizes) -> tuple[ControlLine, ...]:
-    """A line on what the arms are matched by, where some are of unequal size on purpose."""
+    """A line on what the arms are matched by, where some are of unequal size on purpose, or are
+    matched in two ways.
+    """
     sizes = {pair: size for pair, size in sizes.items() if size.is_declared}
     if not sizes:
         return ()
     values = {arm.name: _describe_match(match_of(arm, design)) for arm in arms}
-    notes = [f"{one} has {size.description} of {other}" for (one, other), size in sizes.items()]
-    note = "; ".join(notes)
+    note = "; ".join([size.describe_beside(*pair) for pair, size in sizes.items()])
+    why = WAYS_NOT_DECLARED if all(size.ways for size in sizes.values()) else NOT_DECLARED
     if MATCH_PATH in factor_paths(design, arms):
         return (ControlLine(path=MATCH_PATH, mark=Mark.FACTOR, values=values, note=note),)
     return (
@@ -335,7 +391,7 @@ def size_lines(design: Design, arms: Sequence[Arm], sizes: UnequalSizes) -> tupl
             path=MATCH_PATH,
             mark=Mark.CONFOUND,
             values=values,
-            note=f"{NOT_DECLARED}{note}",
+            note=f"{why}{note}",
             allowed=design.allow.get(MATCH_PATH),
         ),
     )
@@ -344,7 +400,9 @@ def size_lines(design: Design, arms: Sequence[Arm], sizes: UnequalSizes) -> tupl
 def _describe_match(match: Match | None) -> str:
     if match is None or not match.sizes:
         return "as written"
-    by = " and ".join(match.sizes).replace("_", " ")
-    if match.times == 1:
-        return f"{by} to {match.tolerance:.2g}"
-    return f"{match.times:g} × {by} to {match.tolerance:.2g}"
+    by = f"{_sizes_in_words(match)} to {match.tolerance:.2g}"
+    return by if match.times == 1 else f"{match.times:g} × {by}"
+
+
+def _sizes_in_words(match: Match) -> str:
+    return " and ".join(match.sizes).replace("_", " ")

@@ -279,7 +279,7 @@ def make_plan(
         *trained_item_lines(design, arms, ready, tasks, opener, recorded_text),
     )
     _refuse_confounds(design, lines)
-    rungs = plan_rungs(design, ready, opener, text)
+    rungs = plan_rungs(design, ready, unequal, opener, text)
     ratios = pair_ratios(arms, sizes, compared_pairs(design))
     contrast_pairs = pairs_of_contrasts(design, arms, findings, unequal, opener)
     judged = name_details(judged, arms, ratios, contrast_pairs, opener)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from paribus.analyse import TextDifference, TextRead, text_differences
-from paribus.analyse.text_read import TOKEN_BUDGETS
+from paribus.analyse.text_read import LARGE_DIFFERENCE, TOKEN_BUDGETS
 from paribus.record import ControlLine, Mark
 from paribus.spec.design import ArmPair
 
@@ -63,7 +63,7 @@ def _note(path: str, differences: Sequence[TextDifference]) -> str:
         most = max(most, abs(share))
         if one.is_large:
             pair = f"{one.arm} against {one.against}"
-            large.append(f"{pair} {share:+.1%} {CHOSEN_NOTE}, {_describe_steps(one)}")
+            large.append(f"{pair} {_describe_share(share)} {_describe_reason(path, one)}")
     if large:
         return "; ".join(large)
     return f"differs by {most:.2%} at most, {CHOSEN_NOTE}"
@@ -73,6 +73,17 @@ def _difference(path: str, one: TextDifference) -> float:
     if path == BYTES_LINE:
         return one.bytes_difference
     return one.epochs_difference
+
+
+def _describe_share(share: float) -> str:
+    """How much more, such as "+12.0%"; from ten times as much on how many times as much."""
+    return f"{share:+.1%}" if share < 9 else f"{1 + share:.3g} ×"
+
+
+def _describe_reason(path: str, one: TextDifference) -> str:
+    if path == EPOCHS_LINE and abs(one.bytes_difference) <= LARGE_DIFFERENCE:
+        return "by the length of its text, of which it reads as many bytes"
+    return f"{CHOSEN_NOTE}, {_describe_steps(one)}"
 
 
 def _describe_steps(one: TextDifference) -> str:
