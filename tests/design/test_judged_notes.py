@@ -48,9 +48,10 @@ def test_a_budget_of_scored_tokens_says_how_much_more_text_an_arm_reads(study_ca
     assert scored[0].endswith(" × the bytes of text")
     assert scored[1].startswith("takes 1")
     assert scored[1].endswith(" steps for 12")
-    (read,) = notes(SCORED.format(budget="tokens_read"), study_cache)
+    read, work = notes(SCORED.format(budget="tokens_read"), study_cache)
     assert read.startswith("is scored on 0.")
     assert read.endswith(" × the tokens")
+    assert work.endswith(" × the training FLOPs")
 
 
 def test_a_budget_that_moves_the_steps_of_another_stage_says_so(study_cache: Path) -> None:
