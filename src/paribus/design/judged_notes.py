@@ -1,5 +1,6 @@
 """What stands beside a judged comparison though it is no factor: totals that a budget, or one that
-is not there, leaves unequal; and that its runs are compared already, under other names.
+is not there, leaves unequal; what is not alike in how its arms are asked and tuned; and that its
+runs are compared already, under other names.
 
 Whoever makes one total equal leaves others unequal, and the effect is of these as well: of more
 text, of more updates, of a first stage that is longer.
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from paribus.analyse.text_read import LARGE_DIFFERENCE
+from paribus.design.asked_forms import asking_notes
 from paribus.design.quantities import PlannedArm
 from paribus.record import JudgedDifference
 from paribus.spec.contrasts import Weights, default_contrasts, opposed_arms
@@ -28,8 +30,9 @@ TOTALS = {
 def note_judged(
     judged: Sequence[JudgedDifference], design: Design, arms: Sequence[PlannedArm]
 ) -> tuple[JudgedDifference, ...]:
-    """Each with the totals that differ between its arms by more than 2 %, and with the pair that
-    its runs are compared in already; an encoder with what padding makes of its work.
+    """Each with the totals that differ between its arms by more than 2 %, with what is not alike
+    in how they are asked and tuned, and with the pair that its runs are compared in already; an
+    encoder with what padding makes of its work.
     """
     by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
@@ -43,6 +46,9 @@ def note_judged(
             against = "" if one.contrast is None else f" of {second.name}"
             for text in _unequal_totals(first, second):
                 notes[f"{of}{text}{against}"] = None
+            notes |= dict.fromkeys(
+                [f"{of}{text}" for text in asking_notes(design, arms, first, second)]
+            )
             details |= dict.fromkeys([f"{text}{against}" for text in _padding(first, second)])
             if one.contrast is None:
                 own = f"{first.name} against {second.name}"
