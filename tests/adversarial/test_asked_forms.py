@@ -34,17 +34,20 @@ FIELDS
 training = {{ n_steps = 60, length = 64 }}
 [[base.stages]]
 objective = "prefix"
-corpus.sources = [{{ kind = "reverse", n_documents = 400, max_length = 8, form = "text" }}]
+corpus.sources = [
+  {{ kind = "reverse", n_documents = 400, min_length = 4, max_length = 8, form = "text" }}]
 [[base.stages]]
 kind = "SECOND"
 objective = "seq2seq"
-corpus.sources = [{{ kind = "reverse", n_documents = 400, max_length = 8, form = "FORM" }}]
+corpus.sources = [
+  {{ kind = "reverse", n_documents = 400, min_length = 4, max_length = 8, form = "FORM" }}]
 """
 THIRD = """
 [[base.stages]]
 kind = "prefer"
 objective = OBJECTIVE
-corpus.sources = [{ kind = "reverse", n_documents = 400, max_length = 8, form = "THIRD" }]
+corpus.sources = [
+  { kind = "reverse", n_documents = 400, min_length = 4, max_length = 8, form = "THIRD" }]
 """
 MASKS = '[arms.plain]\narchitecture.mask = "causal"\n[arms.other]\narchitecture.mask = "prefix"\n'
 
