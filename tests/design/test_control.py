@@ -158,7 +158,8 @@ def test_what_was_moved_is_matched_and_a_rate_that_is_swept_is_tuned_alike() -> 
     wide = load_design(design_table({"base.architecture.feed_forward": {"d_ff": 60}}))
     final = [*arms[:2], replace(arms[2], run=arms_of(wide)[2].run)]
     moved = {"causal": {"architecture.feed_forward.d_ff": "moved so that parameters agree"}}
-    found = {line.path: line for line in field_lines(design, final, findings, moved, "5 rates")}
+    tuning = {"training.optimizer.rate": "5 rates"}
+    found = {line.path: line for line in field_lines(design, final, findings, moved, tuning)}
     assert found["architecture.feed_forward.d_ff"].mark == "≈"
     assert found["architecture.feed_forward.d_ff"].note == "moved so that parameters agree"
     assert (found["training.optimizer.rate"].mark, found["training.optimizer.rate"].note) == (
@@ -173,7 +174,9 @@ def test_rates_written_apart_stay_a_confound_that_is_allowed_though_they_are_swe
     apart = {"arms.causal.training": {"optimizer": {"rate": 0.01}}, "allow": {rate: "its own grid"}}
     design = load_design(design_table(apart))
     arms = arms_of(design)
-    found = field_lines(design, arms, judge_pairs(design, arms), tuning_description="5 rates")
+    found = field_lines(
+        design, arms, judge_pairs(design, arms), tuning_descriptions={rate: "5 rates"}
+    )
     line = next(one for one in found if one.path == rate)
     assert (line.mark, line.allowed) == ("✗", "its own grid")
     assert unused_allowances(design, found) == {}

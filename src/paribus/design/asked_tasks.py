@@ -20,6 +20,7 @@ from paribus.corpus.tasks import ChoiceItem, GenerationItem
 from paribus.design.quantities import PlannedArm
 from paribus.errors import RecordError, SpecError
 from paribus.evaluate.tasks.arms import TaskArm, task_arm
+from paribus.evaluate.tasks.generation import BITS_PER_BYTE
 from paribus.evaluate.tasks.protocols import AskedItem, PreparedItems
 from paribus.evaluate.tasks.run import PreparedTask, prepare_for_arms, task_items
 from paribus.files import MAX_ROWS_BYTES, read_text
@@ -66,11 +67,12 @@ def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bo
     if yardstick.minus_parent:  # which are asked the same items
         parents = [planned_task_arm(arm.first_stages(len(arm.run.stages) - 1)) for arm in arms]
     labels = {arm.name: own.label for arm, own in zip(arms, task_arms, strict=True)}
-    is_generated = isinstance(yardstick.task, GenerationTask)
-    if is_judged and not is_generated and len(set(labels.values())) > 1:
+    task = yardstick.task
+    gives_texts = isinstance(task, GenerationTask) and task.measure != BITS_PER_BYTE
+    if is_judged and not gives_texts and len(set(labels.values())) > 1:
         each = ", ".join(f"{label} in {name}" for name, label in labels.items())
         raise SpecError(
-            f"options would be scored by {each}, which no verdict may compare; ask it under others"
+            f"items would be scored by {each}, which no verdict may compare; ask it under others"
         )
     dataset = _common_text(yardstick, arms)
     prepared = prepare_for_arms(

@@ -201,14 +201,14 @@ def field_lines(
     arms: Sequence[Arm],
     findings: FindingsByPair,
     moved_notes: Mapping[str, Mapping[str, str]] | None = None,
-    tuning_description: str | None = None,
+    tuning_descriptions: Mapping[str, str] | None = None,
     unequal_pairs: Collection[ArmPair] = (),
 ) -> tuple[ControlLine, ...]:
     """A line for each field of a run.
 
     `moved_notes` say of each arm which paths a match or a budget moved, and for what;
-    `tuning_description` is the protocol of the rate; `unequal_pairs` are of unequal size on
-    purpose, so that nothing in them is matched.
+    `tuning_descriptions` are the protocols of rates, by path; `unequal_pairs` are of unequal size
+    on purpose, so that nothing in them is matched.
     """
     lines, paths = [], dict[str, None]()
     for arm in arms:
@@ -217,7 +217,8 @@ def field_lines(
         paths |= dict.fromkeys(pair)
     for path in paths:
         notes = _notes_by_mark(path, arms, findings, moved_notes or {}, unequal_pairs)
-        line = _line(path, design, arms, notes, moved_notes or {}, tuning_description)
+        tuning = (tuning_descriptions or {}).get(path)
+        line = _line(path, design, arms, notes, moved_notes or {}, tuning)
         lines.append(line)
     return tuple(lines)
 
@@ -257,7 +258,7 @@ def _line(
 ) -> ControlLine:
     values = {arm.name: _value(arm, path) for arm in arms}
     mark = min(notes, key=MARKS_WORST_FIRST.index, default=None)
-    if is_rate_path(path) and tuning_description and mark != Mark.CONFOUND:
+    if tuning_description and mark != Mark.CONFOUND:
         note = f"{_describe_written_rates(values)}{tuning_description}"
         return ControlLine(path=path, mark=Mark.TUNED, values=values, note=note)
     if mark is None:

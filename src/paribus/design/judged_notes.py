@@ -1,5 +1,6 @@
 """What stands beside a judged comparison though it is no factor: totals that a budget, or one that
-is not there, leaves unequal; and that its runs are compared already, under other names.
+is not there, leaves unequal; what is not alike in how its arms are asked and tuned; and that its
+runs are compared already, under other names.
 
 Whoever makes one total equal leaves others unequal, and the effect is of these as well: of more
 text, of more updates, of a first stage that is longer.
@@ -12,6 +13,7 @@ from dataclasses import replace
 from math import log
 
 from paribus.analyse.text_read import LARGE_DIFFERENCE
+from paribus.design.asked_forms import asking_notes
 from paribus.design.attention_views import view_details
 from paribus.design.pair_sizes import size_ratios
 from paribus.design.quantities import PlannedArm
@@ -35,10 +37,10 @@ def note_judged(
     arms: Sequence[PlannedArm],
     contrast_pairs: Mapping[str, Sequence[ArmPair]],
 ) -> tuple[JudgedDifference, ...]:
-    """Each with the totals that differ between its arms by more than 2 %, and with the pair that
-    its runs are compared in already; with what its arms see otherwise, and an encoder with what
-    padding makes of its work; a contrast with these of the pairs that it is made of, and with the
-    arms that it hardly counts.
+    """Each with what stands beside it: totals that differ between its arms by more than 2 %, what
+    is not alike in how they are asked and tuned and in what they see, fields that a match moved,
+    what padding makes of an encoder's work, and the pair that its runs are compared in already; a
+    contrast with these of the pairs that it is made of, and with the arms that it hardly counts.
     """
     by_name = {arm.name: arm for arm in arms}
     contrasts = default_contrasts(arm_levels(design), design.baseline) | declared_contrasts(design)
@@ -54,6 +56,9 @@ def note_judged(
             against = "" if one.contrast is None else f" of {second.name}"
             for text in _unequal_totals(first, second):
                 notes[f"{of}{text}{against}"] = None
+            notes |= dict.fromkeys(
+                [f"{of}{text}" for text in asking_notes(design, arms, first, second)]
+            )
             details |= dict.fromkeys([f"{text}{against}" for text in _padding(first, second)])
             views = view_details(first, second, is_named=_names_mask(one))
             details |= dict.fromkeys(views)

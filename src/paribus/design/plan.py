@@ -15,6 +15,11 @@ import torch
 from paribus.corpus import TokenisedCorpus, find_recorded_corpus, prepare_corpus
 from paribus.design.added_tables import require_right_targets, require_seen_sources
 from paribus.design.arms import Arm, arms_of
+from paribus.design.asked_forms import (
+    require_like_parents,
+    require_trained_forms,
+    tuning_criterion,
+)
 from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.budget_groups import (
     BudgetGroups,
@@ -28,6 +33,7 @@ from paribus.design.budget_groups import (
 from paribus.design.computation import require_different_computations
 from paribus.design.contrast_parts import require_usual_weights
 from paribus.design.control import (
+    RATE_PATH,
     FindingsByPair,
     describe_confounds,
     field_lines,
@@ -94,7 +100,6 @@ from paribus.spec.design import (
     sweep_yardstick,
 )
 from paribus.spec.design_reading import require_valid_design
-from paribus.spec.yardstick import TaskYardstick
 from paribus.workspace import Execution
 
 VERDICT_RULE = (
@@ -260,6 +265,8 @@ def make_plan(
     tasks = plan_tasks(design, ready)
     require_declared_match(arms, ready)
     groups = budget_groups(design, ready)
+    require_trained_forms(design, ready)
+    require_like_parents(design, ready, groups)
     ready = scale_recipes(design, arms, _apply_budget(design, ready, groups))
     require_different_computations(design, ready, tasks)
     require_another_control(design, ready)
@@ -269,9 +276,7 @@ def make_plan(
     require_trainable_lengths(design, ready)
     require_kept_checkpoints(design, ready)
     kept_rates = read_kept_rates(design, ready)
-    tuning = tuning_description(design)
-    if kept_rates:
-        tuning = describe_kept_rates(design, kept_rates)
+    tuning = _tuning_by_path(design, ready, kept_rates)
     lines = (
         *own_size_lines,
         *_control_lines(design, arms, ready, findings, unequal, groups, tuning),
@@ -354,12 +359,25 @@ def _require_equal_totals(arms: Sequence[PlannedArm]) -> None:
     says so itself.
     """
     totals: dict[int, dict[str, dict[str, float]]] = {}
-    for arm in arms:
+    by_step: dict[str, PlannedArm] = {}
+    for arm in arms:  # longer training, which only a factor can be, asks for no budget
+        by_step.setdefault(_described_steps(arm), arm)
+    for arm in by_step.values():
         totals.setdefault(len(arm.run.stages), {})[arm.name] = _step_totals(arm)
     for n_stages, own in totals.items():
         # what differs in an earlier stage is not to change how much text the last one reads
         proposed = "bytes_read" if n_stages > 1 else "tokens_read"
         require_choice("budget", get_args(Budget), own, repr(proposed))
+
+
+def _described_steps(arm: PlannedArm) -> str:
+    """What decides the cost of every step of an arm, whatever their number."""
+    stages = []
+    for stage, text in zip(arm.run.stages, arm.text_fingerprints, strict=True):
+        training = stage.training
+        size = (training.n_sequences, training.length, training.data_seed)
+        stages.append((text, stage.objective, stage.architecture, size))
+    return repr((arm.run.architecture, stages))
 
 
 def _step_totals(arm: PlannedArm) -> dict[str, float]:
@@ -382,7 +400,7 @@ def _control_lines(
     findings: FindingsByPair,
     unequal: UnequalSizes,
     groups: BudgetGroups,
-    tuning: str | None,
+    tuning: Mapping[str, str],
 ) -> tuple[ControlLine, ...]:
     moved_notes, final = {}, []
     for arm, own in zip(arms, ready, strict=True):
@@ -392,8 +410,6 @@ def _control_lines(
             **scaled_notes(arm, own.run),
         }
         final.append(replace(arm, run=own.run))
-    for name in wrongly_taught_arms(design, ready):
-        tuning = tuning and f"{tuning}; {name} takes the rate of {design.baseline}"
     pairs = compared_pairs(design)
     quantities = quantity_lines(ready, design.budget, pairs, design.allow, groups)
     return (
@@ -413,8 +429,27 @@ def _moved_notes(design: Design, arm: PlannedArm, steps_path: str) -> dict[str, 
     return notes
 
 
-def tuning_description(design: Design) -> str | None:
-    """How the rate of every arm is found, in words; None if it is as written."""
+def _tuning_by_path(
+    design: Design, arms: Sequence[PlannedArm], kept_rates: Mapping[str, Any]
+) -> dict[str, str]:
+    """How the rate of each stage is found, by its path; nothing if rates are as written."""
+    n_stages = max(len(arm.run.stages) for arm in arms)
+    paths = {RATE_PATH: n_stages - 1}
+    paths |= {f"stages.{number}.{RATE_PATH}": number for number in range(n_stages)}
+    by_path = {}
+    for path, number in paths.items():
+        text = tuning_description(design, is_last=number == n_stages - 1)
+        if kept_rates:
+            text = describe_kept_rates(design, kept_rates)
+        if text is not None:
+            unswept = wrongly_taught_arms(design, arms)
+            takes = [f"{name} takes the rate of {design.baseline}" for name in unswept]
+            by_path[path] = "; ".join([text, *takes])
+    return by_path
+
+
+def tuning_description(design: Design, *, is_last: bool = True) -> str | None:
+    """How the rate of a stage is found in every arm, in words; None if it is as written."""
     if design.tune is None:
         return None
     share, last_share = design.tune.share, design.tune.share_of(is_last=True)
@@ -423,11 +458,9 @@ def tuning_description(design: Design) -> str | None:
         part = f", over {share:.0%} of the steps, {last_share:.0%} in the last stage"
     elif share < 1:
         part = f", over {share:.0%} of the steps"
-    swept = sweep_yardstick(design)
-    if swept is None:
-        on = "the held-out loss of its own objective, for the task must be unseen"
-    else:
-        on = f"{swept.split} {'items' if isinstance(swept, TaskYardstick) else 'text'}"
+    on = tuning_criterion(design, is_last=is_last)
+    if is_last and sweep_yardstick(design) is None:
+        on += ", for the task must be unseen"
     return (
         f"{design.tune.n_rates} rates a factor 2 apart, then two half an octave beside the vertex,"
         f" {design.tune.n_seeds} seeds, vertex of a parabola within an octave, on {on}{part}"

@@ -101,8 +101,9 @@ def overruled_faults(design: Design) -> Iterator[str]:
                     " compare rates as written"
                 )
     if design.budget is not None:
+        earlier = _earlier_steps(design)
         for path in _stage_paths(design, (STEPS_PATH,)):
-            if _is_compared(design, path):
+            if path not in earlier and _is_compared(design, path):
                 yield (
                     f"factor: arms differ in {path}, which budget = {design.budget!r} moves; write"
                     " the same in every arm, or leave the budget out"
@@ -119,6 +120,18 @@ def _stage_paths(design: Design, paths: Sequence[str]) -> tuple[str, ...]:
             if match is not None:
                 prefixes[match.group()] = None
     return tuple([f"{prefix}{path}" for prefix in prefixes for path in paths])
+
+
+def _earlier_steps(design: Design) -> tuple[str, ...]:
+    """The steps of the base's stages before the last, which a budget leaves as they are; none
+    where an arm adds a stage or leaves one out, for such a stage may be the last of an arm.
+    """
+    numbers = list(indexed_stages(design.base).get("stages", {}))
+    for _, table in written_tables(design):
+        for number, stage in indexed_stages(table).get("stages", {}).items():
+            if stage is False or number not in numbers:
+                return ()
+    return tuple([f"stages.{number}.{STEPS_PATH}" for number in numbers[:-1]])
 
 
 def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
