@@ -41,8 +41,8 @@ MOST_DRAWN = 512  # tokens of a row in which masks are compared
 
 
 # What weights above 0 add up to. Of an effect, whose gain and margin are then those of two arms; of
-# an interaction at least (halves of effects) and at most (three factors of two levels), and in a
-# 2 × 2.
+# an interaction, or a compound contrast, which may be one, at least (halves of effects) and at most
+# (three factors of two levels), and in a 2 × 2.
 EFFECT_WEIGHT = 1.0
 INTERACTION_WEIGHTS, USUAL_INTERACTION_WEIGHT = (1.0, 4.0), 2.0
 WEIGHT_TOLERANCE = 0.01  # of what weights add up to, for decimals that are cut
@@ -106,7 +106,7 @@ def require_usual_weights(contrasts: Contrasts, differences: Iterable[JudgedDiff
         total = sum(weight for weight in weights.values() if weight > 0)
         least, most, usual = EFFECT_WEIGHT, EFFECT_WEIGHT, EFFECT_WEIGHT
         wanted = "1, and those below to -1"
-        if one.kind in ("interaction", "compound interaction"):
+        if one.kind not in ("simple", "none"):
             (least, most), usual = INTERACTION_WEIGHTS, USUAL_INTERACTION_WEIGHT
             wanted = f"{usual:g}, as in a 2 × 2, or from {least:g} to {most:g}"
         if least * (1 - WEIGHT_TOLERANCE) <= total <= most * (1 + WEIGHT_TOLERANCE):
