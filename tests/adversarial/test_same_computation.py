@@ -1,5 +1,6 @@
 """A factor that cannot reach the runs: two arms that would be one computation under two names."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -207,6 +208,30 @@ def test_how_cross_attention_is_made_is_a_difference(plan_design: Any, field: st
     for arm, own in (("plain", ""), ("other", f", {field}")):
         text += f"[arms.{arm}]\narchitecture.encoder = {{ n_layers = 1{own} }}\n"
     assert len(plan_design(text).arms) == 2
+
+
+def test_text_that_comes_to_the_same_tokens_is_the_same_text(
+    plan_design: Any, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        lines = [f"The {n}th line of book {name} says {n * n}.\n" for n in range(4000)]
+        (tmp_path / f"{name}.txt").write_text("".join(lines))
+    base = "base.corpus = { test = 0.2, valid = 0.2 }\nbudget = 'tokens_read'\n"
+    base += "factor = 'corpus.sources'\n"
+
+    def table(first: str, second: str) -> str:
+        plain, other = "", ""
+        for name, own in (("one", first), ("two", second)):
+            source = f"kind = 'files', paths = '{tmp_path / name}.txt', max_document = 256"
+            plain, other = f"{plain}{{ {source} }},", f"{other}{{ {source}, {own} }},"
+        return (
+            f"{base}[arms.plain]\ncorpus.sources = [{plain}]\n"
+            f"[arms.other]\ncorpus.sources = [{other}]\n"
+        )
+
+    with pytest.raises(SpecError, match="the same text is read in the same shares"):
+        plan_design(table("text = 'body'", "weight = 1.0"))
+    assert len(plan_design(table("weight = 1.0", "weight = 3.0")).arms) == 2
 
 
 def test_arms_that_differ_in_name_only_are_meant_to_be_one_run(plan_design: Any) -> None:

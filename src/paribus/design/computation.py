@@ -37,6 +37,7 @@ from paribus.masks import (
 from paribus.objectives import separates_documents
 from paribus.objectives.permission import example_problem
 from paribus.objectives.source_target import fit_span_plan, possible_splits
+from paribus.record.file_names import TOKENIZER_FILE
 from paribus.spec import Experts, RelativeBias, ResolvedArchitecture, Stack, resolve
 from paribus.spec.architecture import LearnedPositions, NoBalance
 from paribus.spec.conversation import encodes_turns
@@ -106,7 +107,7 @@ def _computed_fields(design: Design, arm: PlannedArm) -> list[Any]:
     ):
         spec = resolve(architecture)
         result += [
-            text.fingerprint,
+            _text_fields(text),
             _architecture_fields(spec, reads_text_alone),
             _objective_fields(stage, spec),
             _training_fields(design, stage, is_last=stage is run.last),
@@ -114,6 +115,14 @@ def _computed_fields(design: Design, arm: PlannedArm) -> list[Any]:
         if _has_documents(stage) or _asks_head(stage):
             result += [separates_documents(spec), encodes_turns(spec)]
     return result
+
+
+def _text_fields(text: TokenisedCorpus) -> list[Any]:
+    """The tokens that are read and in which shares, however their sources are described."""
+    shards = {name: own.sha256 for name, own in text.index.files.items() if name != TOKENIZER_FILE}
+    weights = [source.weight for source in text.spec.sources]
+    shares = [weight / sum(weights) for weight in weights]
+    return [shards, shares, text.spec.form, text.spec.shuffled_targets]
 
 
 def _has_heads_alone(arm: PlannedArm) -> bool:
