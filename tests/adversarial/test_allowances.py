@@ -52,7 +52,8 @@ def test_what_a_budget_leaves_unequal_is_named_too(plan_design) -> None:
     (one,) = plan_design(longer).judged
     assert one.description == (
         "differs in stages.1; and, allowed: tokens_read in all; reads 2 × the bytes of text; is"
-        " scored on 3.09 × the tokens"
+        " scored on 2.94 × the tokens; takes 2.26 × the training FLOPs; is asked as causal (50 % of"
+        " its training), plain as prefix"
     )
 
 

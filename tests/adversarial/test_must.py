@@ -22,6 +22,10 @@ quantity = "effective rank"
 kind = "probe"
 probe = { kind = "context", n_texts = 4 }
 quantity = "gain of context"
+[[others]]
+kind = "probe"
+probe = { kind = "gradients", n_texts = 4 }
+quantity = "gradient norm per target"
 """ + "".join(
     [
         f"""
@@ -71,11 +75,7 @@ SLY = [
     ('{ that = "prefix > plain", on = "copied.test" }', CROSSES, None),  # in another form
     ('{ that = "prefix > plain", on = "sorted.test" }', CROSSES, None),  # of any other text
     ('{ that = "prefix > plain", on = "context: gain of context.test" }', CROSSES, None),
-    (  # what lies inside may follow the scores
-        '{ that = "prefix > plain", on = "rank: effective rank.test" }',
-        CROSSES,
-        '{ that = "noisy > plain", on = "rank: effective rank.test" }',
-    ),
+    ('{ that = "prefix > plain", on = "gradients: gradient norm per target.test" }', CROSSES, None),
     (  # step by step: what is above something that is above the other is above the other
         '{ that = "prefix > window", on = "sorted.test" },'
         ' { that = "window > plain", on = "sorted.test" }',
@@ -112,7 +112,7 @@ SLY = [
     (  # a check from which nothing hangs can never fail
         '{ that = "plain > window", for = [["plain", "prefix"]] }',
         r"must\.0\.for has 'plain' against 'prefix', and nothing that is judged has that name",
-        '{ that = "plain > noisy", on = "rank: effective rank.test" }',
+        '{ that = "prefix > plain", on = "rank: effective rank.test" }',
     ),
     (
         '{ that = "plain > window", for = [] }',

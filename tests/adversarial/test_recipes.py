@@ -16,7 +16,7 @@ MOVED = """
 factor = "objective"
 budget = "tokens_scored"
 [base.training]
-n_steps = 22
+n_steps = 23
 warmup = 5
 valid_every = 10
 [arms.plain]
@@ -42,9 +42,9 @@ def trainings(plan: Plan) -> dict[str, Training]:
 def test_a_budget_moves_the_warm_up_with_the_steps(plan_design: PlanDesign) -> None:
     plan = plan_design(MOVED)
     plain, moved = trainings(plan)["plain"], trainings(plan)["all"]
-    assert moved.n_steps < plain.n_steps == 22
+    assert moved.n_steps < plain.n_steps == 23
     assert (plain.warmup, plain.valid_every) == (5, 10)
-    share = moved.n_steps / 22
+    share = moved.n_steps / 23
     assert (moved.warmup, moved.valid_every) == (round(5 * share), round(10 * share))
     lines = {line.path: line for line in plan.control_lines}
     for field in ("warmup", "valid_every"):
@@ -105,9 +105,9 @@ def test_another_warm_up_in_as_many_steps_is_a_confound(plan_design: PlanDesign)
 
 def test_a_warm_up_past_the_end_is_refused(plan_design: PlanDesign) -> None:
     said = (
-        r"arms\.plain: training\.warmup is 23, more than n_steps 22, so that the rate never comes"
+        r"arms\.plain: training\.warmup is 24, more than n_steps 23, so that the rate never comes"
         r" to its peak; use 4 \(20 % of the steps\), or more steps"
     )
     with pytest.raises(SpecError, match=said):
-        plan_design(MOVED.replace("warmup = 5", "warmup = 23"))
-    plan_design(MOVED.replace("warmup = 5", "warmup = 22"))
+        plan_design(MOVED.replace("warmup = 5", "warmup = 24"))
+    plan_design(MOVED.replace("warmup = 5", "warmup = 23"))

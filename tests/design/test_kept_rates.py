@@ -222,3 +222,71 @@ def test_a_study_trains_at_the_rates_that_were_read_and_sweeps_nothing(
     assert all(arm.tuning_uncertainty is not None for arm in findings.arms)
     check = rate_check(gather_report_data(study))
     assert check.text.startswith("Tuned alike, in sweeps of other studies (width-16-20, ")
+
+
+def test_a_design_of_contrasts_has_a_sweep_of_every_arm_that_they_weigh(
+    study_cache: Path, sweeps: list[str]
+) -> None:
+    changes = {**changes_for(sweeps), "arms.reverse.architecture.mask": "causal & window(4)"}
+    changes["contrasts"] = {"reach": {"reverse": 1, "causal": -1}}
+    with pytest.raises(SpecError, match="no sweep is of reverse"):
+        make_small_plan(study_cache, changes)
+    changes["contrasts"] = {"sight": {"full": 1, "causal": -1}}
+    rates = make_small_plan(study_cache, changes).kept_rates  # no verdict is about that arm
+    assert rates["reverse"]["rate"] == rates["full"]["rate"]
+
+
+def test_a_control_that_is_judged_needs_a_sweep_too(study_cache: Path, sweeps: list[str]) -> None:
+    changes = {**changes_for(sweeps), "control": "blind", "comparisons": [["blind", "full"]]}
+    changes["arms.blind"] = {"architecture": {"mask": "full & window(3)"}}
+    with pytest.raises(SpecError, match="no sweep is of blind"):
+        make_small_plan(study_cache, changes)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        ({"tune": {"split": "test"}, "primary.measure.split": "valid"}, "found alike"),
+        ({"primary.measure.n_items": 5}, "found alike"),
+    ],
+)
+def test_sweeps_that_were_measured_otherwise_are_not_tuned_alike(
+    study_cache: Path, sweeps: list[str], tmp_path: Path, sweep: dict[str, Any], message: str
+) -> None:
+    other = make_sweep(tmp_path, study_cache, 16, 20, sweep)
+    with pytest.raises(SpecError, match=message):
+        make_small_plan(study_cache, changes_for([*sweeps[1:], other]))
+
+
+def test_rates_chosen_on_the_text_that_is_reported_are_refused(
+    study_cache: Path, tmp_path: Path
+) -> None:
+    own = {"tune": {"split": "test"}, "primary.measure.split": "valid"}
+    seen = make_sweep(tmp_path, study_cache, 16, 20, own)
+    with pytest.raises(SpecError, match="was swept on the split 'test', on which the primary"):
+        make_small_plan(study_cache, changes_for([seen], 16, 20))
+
+
+def test_a_sweep_counts_once_and_two_places_are_no_line(
+    study_cache: Path, sweeps: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError, match="names the sweep of full in width-16-20 twice"):
+        make_small_plan(study_cache, changes_for([*sweeps, sweeps[0]]))
+    with pytest.raises(SpecError, match="too few places for a line"):
+        make_small_plan(study_cache, changes_for([sweeps[0], sweeps[3]]))
+
+
+def test_a_sweep_that_found_no_optimum_is_refused_and_remarks_are_kept(
+    study_cache: Path, tmp_path: Path
+) -> None:
+    folder = Path(make_sweep(tmp_path, study_cache, 16, 20))
+    rates = json.loads((folder / "rates.json").read_text())
+    rates["full"]["optimum"]["remark"] = "no rate above 0.1 trained"
+    (folder / "rates.json").write_text(json.dumps(rates))
+    plan = make_small_plan(study_cache, changes_for([str(folder)], 16, 20))
+    kept = plan.kept_rates["full"]["optimum"]
+    assert kept["remark"] == "width-16-20: no rate above 0.1 trained"
+    rates["full"]["optimum"]["inside"] = False
+    (folder / "rates.json").write_text(json.dumps(rates))
+    with pytest.raises(SpecError, match="has its best rate at the edge"):
+        make_small_plan(study_cache, changes_for([str(folder)], 16, 20))

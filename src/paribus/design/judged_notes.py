@@ -157,7 +157,7 @@ def _unequal_work(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
     work = first.total("training_flops") / second.total("training_flops")
     architectures = first.run.last_architecture, second.run.last_architecture
     sizes = size_ratios(*architectures, first.run.last.training.length)
-    is_said = any(_padding(first, second)) or not _is_unequal(work / sizes.flops)
+    is_said = any(_padding(first, second)) or _is_unequal(sizes.flops)
     if _is_unequal(work) and not is_said:
         yield f"takes {work:.3g} × the training FLOPs"
 

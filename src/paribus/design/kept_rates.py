@@ -27,12 +27,14 @@ from paribus.analyse.rate_fit import MAX_OCTAVES
 from paribus.analyse.schemas import RatesSchema
 from paribus.design.quantities import PlannedArm
 from paribus.errors import RecordError, SpecError
+from paribus.record.address import without_places
 from paribus.record.disk import read_json
 from paribus.record.file_names import PLAN_FILE, RATES_FILE
 from paribus.record.plan import PlanRecord, parse_plan
 from paribus.record.plan_formats import REPAIR
 from paribus.record.shape import parse_table
-from paribus.spec.design import Design, control_arm, judged_pairs
+from paribus.spec.contrasts import default_contrasts
+from paribus.spec.design import Design, arm_levels, declared_contrasts, judged_pairs
 from paribus.spec.factor import leaves_of
 from paribus.spec.training import BOOKKEEPING, SEEDS, steps_of_share
 
@@ -40,6 +42,7 @@ RATE_DIGITS = 3  # of a rate that a fit names
 MAX_FACTOR = 2.0  # beyond what was swept, in size and in tokens
 SAME_SIZE = 0.05  # within this share two sizes, or two durations, are one
 SIGMAS = 3.92  # standard errors in a 95 % interval
+WARMUP_STEP = 0.05  # shares of a warm-up are told apart by this
 WIDTHS = ("d_model", "n_heads", "n_kv_heads", "d_ff", "d_expert")  # what a width scales
 MAX_NAMED = 4  # fields in which the nearest arm of a sweep differs
 
@@ -51,6 +54,7 @@ class SweptArm:
     """An arm of a finished sweep."""
 
     study: str
+    fingerprint: str  # of its plan
     name: str
     recipe: Table  # its run, without what may differ
     n_parameters: int
@@ -81,10 +85,10 @@ def read_kept_rates(design: Design, arms: Sequence[PlannedArm]) -> dict[str, Tab
     if any(len(arm.run.stages) > 1 for arm in arms):
         raise SpecError("tune.rates is given, but rates of several stages have to be swept here")
     swept = [arm for folder in design.tune.rates for arm in _swept_arms(Path(folder))]
-    _require_one_protocol(swept)
+    _require_fair_sweeps(design, swept)
     sweeps = {arm.name: _sweeps_of(arm, swept) for arm in arms}
-    unjudged = set(sweeps).difference(*judged_pairs(design)) | {control_arm(design)}
-    records, places, missing = {}, dict[str, set[tuple[int, float]]](), list[str]()
+    unjudged = set(sweeps) - _judged_arms(design)
+    records, places, missing = {}, dict[str, list[tuple[int, float]]](), list[str]()
     for arm in arms:
         own, remark = sweeps[arm.name], ""
         if not own and arm.name in unjudged:
@@ -92,13 +96,13 @@ def read_kept_rates(design: Design, arms: Sequence[PlannedArm]) -> dict[str, Tab
         if not own:
             missing.append(_missing_sweep(arm, swept))
             continue
-        places[arm.name] = {one.place for one in own}
+        places[arm.name] = sorted(one.place for one in own)
         records[arm.name] = _record(arm, own, remark)
     if missing:
         raise SpecError(missing)
     first, *others = places
     for name in others:
-        if places[name] != places[first]:
+        if not _are_alike(places[name], places[first]):
             raise SpecError(
                 f"tune.rates: {first} was swept at {_describe(places[first])}, and {name} at"
                 f" {_describe(places[name])}; arms are tuned alike if they were swept at the same"
@@ -136,6 +140,7 @@ def _swept_arms(folder: Path) -> Iterator[SweptArm]:
         n_steps = steps_of_share(arm.n_steps, share)
         yield SweptArm(
             study=folder.name,
+            fingerprint=plan.fingerprint,
             name=name,
             recipe=_recipe(arm.run.table, arm.text),
             n_parameters=arm.price.non_embedding_parameters,
@@ -144,7 +149,7 @@ def _swept_arms(folder: Path) -> Iterator[SweptArm]:
             rate=own["rate"],
             optimum=own["optimum"],
             is_own_loss=own.get("own_loss", False),
-            protocol=_protocol(plan),
+            protocol=_protocol(plan) | {"own loss": own.get("own_loss", False)},
         )
 
 
@@ -155,17 +160,59 @@ def _protocol(plan: PlanRecord) -> Table:
         "n_rates": tune.n_rates,
         "n_seeds": tune.n_seeds,
         "split": tune.split,
-        "yardstick": plan.design.primary.measure.kind,
+        "yardstick": without_places({"task": plan.design.primary.measure.table})["task"],
     }
 
 
-def _require_one_protocol(swept: Sequence[SweptArm]) -> None:
-    for arm in swept[1:]:
+def _require_fair_sweeps(design: Design, swept: Sequence[SweptArm]) -> None:
+    """SpecError where sweeps were not made alike, count twice, have seen the text that is reported,
+    or did not find an optimum.
+    """
+    seen = set[tuple[str, str]]()
+    for arm in swept:
         if arm.protocol != swept[0].protocol:
             raise SpecError(
                 f"tune.rates: {swept[0].study} was swept with {swept[0].protocol}, and"
                 f" {arm.study} with {arm.protocol}; rates are tuned alike if they are found alike"
             )
+        if (arm.fingerprint, arm.name) in seen:
+            raise SpecError(
+                f"tune.rates names the sweep of {arm.name} in {arm.study} twice; name each folder"
+                " once"
+            )
+        seen.add((arm.fingerprint, arm.name))
+        if arm.protocol["split"] == design.primary.measure.split:
+            raise SpecError(
+                f"tune.rates: {arm.study} was swept on the split {arm.protocol['split']!r}, on"
+                " which the primary yardstick reports; rates must be chosen on text that no verdict"
+                " is read from"
+            )
+        if not arm.optimum["inside"]:
+            raise SpecError(
+                f"tune.rates: the sweep of {arm.name} in {arm.study} has its best rate at the edge"
+                " of its grid; sweep it over more rates"
+            )
+
+
+def _judged_arms(design: Design) -> set[str]:
+    """Every arm that some verdict is about, in a pair or a contrast."""
+    names = {name for pair in judged_pairs(design) for name in pair}
+    contrasts = declared_contrasts(design)
+    if not names and not contrasts:
+        contrasts = default_contrasts(arm_levels(design), design.baseline)
+    for weights in contrasts.values():
+        names |= {name for name, weight in weights.items() if weight}
+    return names
+
+
+def _are_alike(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]]) -> bool:
+    """Are two lists of widths and durations the same, as near as whole steps come?"""
+    if len(one) != len(other):
+        return False
+    for (width, tokens), (its_width, its_tokens) in zip(one, other, strict=True):
+        if width != its_width or abs(log(tokens / its_tokens)) > SAME_SIZE:
+            return False
+    return True
 
 
 def _recipe(run: Mapping[str, Any], text: str) -> Table:
@@ -176,10 +223,11 @@ def _recipe(run: Mapping[str, Any], text: str) -> Table:
     d_model = run["architecture"]["d_model"]
     for path, value in table.items():
         if path.rpartition(".")[2] in WIDTHS and isinstance(value, int):
-            table[path] = value / d_model
+            table[path] = float(f"{value / d_model:.2g}")
     (stage,) = run["stages"]
     training = {**stage["training"]}
-    training["warmup"] = round(training["warmup"] / training["n_steps"], 2)
+    share = training["warmup"] / training["n_steps"]
+    training["warmup"] = round(share / WARMUP_STEP) * WARMUP_STEP
     training["optimizer"] = {**training["optimizer"], "rate": None}
     for name in (*BOOKKEEPING, *SEEDS, "n_steps"):
         training.pop(name, None)
@@ -236,10 +284,11 @@ def _record(arm: PlannedArm, swept: Sequence[SweptArm], remark: str) -> Table:
             )
         beyond = max(beyond, factor)
     design_matrix, y = np.stack(columns, 1), np.log([one.rate for one in swept])
-    if len(swept) < len(columns):
+    if np.linalg.matrix_rank(design_matrix) < len(columns):
+        places = _describe(sorted({one.place for one in swept}))
         raise SpecError(
-            f"tune.rates: {arm.name} was swept at {len(swept)} places, too few for a line in size"
-            " and tokens; sweep it at one more"
+            f"tune.rates: {arm.name} was swept at {places}, too few places for a line in size and"
+            " tokens; sweep it at one more"
         )
     weights = np.array(here) @ np.linalg.pinv(design_matrix)
     rate = float(f"{exp(float(weights @ y)):.{RATE_DIGITS}g}")
@@ -250,15 +299,16 @@ def _record(arm: PlannedArm, swept: Sequence[SweptArm], remark: str) -> Table:
     half_octaves = min(SIGMAS / 2 * float(np.linalg.norm(weights * errors)) / log(2), MAX_OCTAVES)
     curvatures = [one.optimum["coefficients"] for one in swept]
     curvature = max(inf if own is None else own[0] for own in curvatures)
+    remarks = [remark, *[f"{one.study}: {one.optimum.get('remark')}" for one in swept]]
+    remarks = [one for one in remarks if one and not one.endswith((": ", ": None"))]
     if beyond > 1 + SAME_SIZE:
-        far = f"read {beyond:.2g} times beyond what was swept"
-        remark = f"{remark}; {far}" if remark else far
+        remarks.append(f"read {beyond:.2g} times beyond what was swept")
     optimum = Optimum(
         rate=rate,
         inside=True,
         coefficients=None,
         left_out=(),
-        remark=remark,
+        remark="; ".join(remarks),
         best=rate,
         interval=(rate * 2**-half_octaves, rate * 2**half_octaves),
         excess=None if curvature == inf else curvature * half_octaves**2,
@@ -288,7 +338,7 @@ def _describe_range(values: Sequence[float]) -> str:
     return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
 
 
-def _describe(places: set[tuple[int, float]]) -> str:
+def _describe(places: Sequence[tuple[int, float]]) -> str:
     return ", ".join(
         f"width {size} after {tokens / 1e6:.3g}M tokens" for size, tokens in sorted(places)
     )

@@ -10,8 +10,7 @@ itself would leave one outcome of it to be read. So, of every pair and contrast 
 - on the text that the verdict is read from, in whatever form it is asked, a check is a floor: the
   same for every arm that is compared there.
 
-What a probe finds inside of a model counts alike: it may follow the scores. On the text itself, a
-probe that looks inside is no floor.
+What a probe finds inside of a model is free: neither way is better.
 """
 
 from __future__ import annotations
@@ -43,7 +42,8 @@ from paribus.spec.yardstick import (
 )
 from paribus.train.parent import name_of_run
 
-SCORING_PROBES = ("context", "corruption", "in-context")  # which find losses and errors
+# which find losses, errors, right answers, or how far a loss still has to fall
+SCORING_PROBES = ("context", "corruption", "descent", "gradients", "in-context")
 ITEM_TEXTS = ("context", "source", "text", "words")  # of items of tasks, whatever their kind
 MOST_PATHS = 3  # that a message names
 
@@ -147,7 +147,7 @@ class _CheckedStudy:
 
     def subject_faults(self, subject: _Subject) -> Iterator[str]:
         """Why the checks that a comparison hangs on decide it."""
-        places = list(subject.checks)
+        places = [place for place in subject.checks if self._is_scored(self.design.must[place])]
         fields = self._fields(subject.arms)
         crossing = []
         for place in places:
@@ -168,7 +168,6 @@ class _CheckedStudy:
                 " one outcome of it could be read; leave one of them out, or name other pairs"
                 " under for"
             )
-        places = [place for place in places if self._is_scored(self.design.must[place])]
         yield from self._floor_faults(subject, [place for place in places if self._is_kin(place)])
 
     def _is_scored(self, must: Must) -> bool:
@@ -195,8 +194,8 @@ class _CheckedStudy:
         return (
             f"must.{place}.that is {self.design.must[place].that!r}, whose arms differ in {paths};"
             f" so do those of {subject.name}, which hangs on it, and one outcome of it alone could"
-            " be read; check arms that are equal in that, or name other pairs under"
-            f" must.{place}.for"
+            " be read; check arms that are equal in that, look inside of them with a probe under"
+            f" must.{place}.on, or name other pairs under must.{place}.for"
         )
 
     def _level(self, name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
