@@ -62,7 +62,9 @@ def note_judged(
             details |= dict.fromkeys([f"{text}{against}" for text in _padding(first, second)])
             views = view_details(first, second, is_named=_names_mask(one))
             details |= dict.fromkeys(views)
-            details |= dict.fromkeys([f"{of}{text}{against}" for text in _moved(first, second)])
+            details |= dict.fromkeys(
+                [f"{of}{text}{against}" for text in _matched_fields(first, second)]
+            )
             if one.contrast is None:
                 own = f"{first.name} against {second.name}"
                 same = earlier.setdefault((runs[first.name], runs[second.name]), own)
@@ -107,7 +109,7 @@ def _padding(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
         yield f"{flops:.3g} × the FLOPs in all, for {positions:.3g} × the positions with padding"
 
 
-def _moved(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
+def _matched_fields(first: PlannedArm, second: PlannedArm) -> Iterator[str]:
     """Each field that a match has moved in one of two arms and in which they then differ."""
     tables, paths = [], dict[str, None]()
     for arm in (first, second):

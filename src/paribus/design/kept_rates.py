@@ -62,7 +62,6 @@ class SweptArm:
     d_model: int
     rate: float
     optimum: Mapping[str, Any]
-    is_own_loss: bool
     protocol: Table  # how it was swept
 
     @property
@@ -148,7 +147,6 @@ def _swept_arms(folder: Path) -> Iterator[SweptArm]:
             d_model=arm.run.architecture["d_model"],
             rate=own["rate"],
             optimum=own["optimum"],
-            is_own_loss=own.get("own_loss", False),
             protocol=_protocol(plan) | {"own loss": own.get("own_loss", False)},
         )
 
@@ -299,8 +297,10 @@ def _record(arm: PlannedArm, swept: Sequence[SweptArm], remark: str) -> Table:
     half_octaves = min(SIGMAS / 2 * float(np.linalg.norm(weights * errors)) / log(2), MAX_OCTAVES)
     curvatures = [one.optimum["coefficients"] for one in swept]
     curvature = max(inf if own is None else own[0] for own in curvatures)
-    remarks = [remark, *[f"{one.study}: {one.optimum.get('remark')}" for one in swept]]
-    remarks = [one for one in remarks if one and not one.endswith((": ", ": None"))]
+    remarks = [remark] if remark else []
+    for one in swept:
+        if one.optimum.get("remark"):
+            remarks.append(f"{one.study}: {one.optimum['remark']}")
     if beyond > 1 + SAME_SIZE:
         remarks.append(f"read {beyond:.2g} times beyond what was swept")
     optimum = Optimum(
@@ -318,7 +318,7 @@ def _record(arm: PlannedArm, swept: Sequence[SweptArm], remark: str) -> Table:
         "grid": [],
         "points": [],
         "unigram": None,
-        "own_loss": any(one.is_own_loss for one in swept),
+        "own_loss": swept[0].protocol["own loss"],
         "optimum": asdict(optimum),
         "read": [
             {
